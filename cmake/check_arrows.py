@@ -9,6 +9,7 @@ package and, with --links, the lines `target|folder|linked target|its folder` th
     --depfile FILE  is written too: what the answer depends on (make's syntax), folders included, so that new files count
     --strict        an exception that nothing needs any more is a finding as well
 """
+
 import argparse
 import os
 import re
@@ -45,7 +46,7 @@ class Table:
 
     def closure(self, room, above):
         if room in above:
-            cycle = " -> ".join(above[above.index(room):] + (room,))
+            cycle = " -> ".join(above[above.index(room) :] + (room,))
             if not any("circle" in problem for problem in self.problems):
                 self.problems.append(f"{self.path}: the arrows run in a circle: {cycle}")
             return set()
@@ -148,8 +149,11 @@ def main():
             for target, user, linked, used in (line.strip().split("|") for line in lines):
                 check(room_of(user + "/x"), room_of(used + "/x"), f"{user}/CMakeLists.txt: {target} links {linked}")
     if args.strict:
-        findings += [f"{table.path}:{line}: nothing needs the exception {user} ~> {used} any more: take it out"
-                     for (user, used), line in table.exceptions.items() if (user, used) not in needed]
+        findings += [
+            f"{table.path}:{line}: nothing needs the exception {user} ~> {used} any more: take it out"
+            for (user, used), line in table.exceptions.items()
+            if (user, used) not in needed
+        ]
     for finding in findings:
         print(f"arrows: {finding}", file=sys.stderr)
     if args.depfile:

@@ -1,4 +1,5 @@
 """Which modules of a Python package import which: read from the sources, nothing is imported."""
+
 import ast
 import os
 
@@ -30,7 +31,7 @@ def _imported(node, home, known):
     if not isinstance(node, ast.ImportFrom):
         return []
     parts = home.split(".")
-    base = ".".join([*parts[:len(parts) + 1 - node.level], *filter(None, [node.module])]) if node.level else node.module
+    base = ".".join([*parts[: len(parts) + 1 - node.level], *filter(None, [node.module])]) if node.level else node.module
     # Of `from folder import module` the module is meant, of `from module import name` the module itself.
     meant = [f"{base}.{alias.name}" if f"{base}.{alias.name}" in known else base for alias in node.names]
     return [name for name in meant if name in known]
@@ -48,7 +49,7 @@ def circles(modules):
 
     def follow(module, above):
         if module in above:
-            found.append([*above[above.index(module):], module])
+            found.append([*above[above.index(module) :], module])
         elif module not in done:
             for used in sorted(modules[module]):
                 follow(used, [*above, module])

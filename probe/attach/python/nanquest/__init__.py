@@ -19,17 +19,33 @@ __version__ = VERSION
 __all__ = ["attach", "batch", "detach", "on_forecast", "on_incident", "pause", "record", "reference", "resume", "step"]
 
 
-def attach(run_dir: str = Settings.run_dir, level: str = Settings.level, *, watch_every: int = Settings.watch_every,
-           watch_first: int = Settings.watch_first, watch_after: int = Settings.watch_after,
-           keep_steps: int = Settings.keep_steps, keep_percent: int = Settings.keep_percent,
-           keep_memory_percent: int = Settings.keep_memory_percent, max_incidents: int = Settings.max_incidents,
-           few_files_from: int = Settings.few_files_from, compare_replicas: int = Settings.compare_replicas, tape: int = Settings.tape, tape_folder: str = Settings.tape_folder,
-           on_incident: str = Settings.on_incident, on_forecast: str = Settings.on_forecast,
-           lr_backoff: float = Settings.lr_backoff,
-           skip_limit: int = Settings.skip_limit, record_steps=Settings.record_steps, quarantine: str = Settings.quarantine,
-           max_disk: str = Settings.max_disk, mute_file: str = Settings.mute_file, loggers: str = Settings.loggers,
-           frozen_weights: str = Settings.frozen_weights,
-           config: dict | None = None) -> bool:
+def attach(
+    run_dir: str = Settings.run_dir,
+    level: str = Settings.level,
+    *,
+    watch_every: int = Settings.watch_every,
+    watch_first: int = Settings.watch_first,
+    watch_after: int = Settings.watch_after,
+    keep_steps: int = Settings.keep_steps,
+    keep_percent: int = Settings.keep_percent,
+    keep_memory_percent: int = Settings.keep_memory_percent,
+    max_incidents: int = Settings.max_incidents,
+    few_files_from: int = Settings.few_files_from,
+    compare_replicas: int = Settings.compare_replicas,
+    tape: int = Settings.tape,
+    tape_folder: str = Settings.tape_folder,
+    on_incident: str = Settings.on_incident,
+    on_forecast: str = Settings.on_forecast,
+    lr_backoff: float = Settings.lr_backoff,
+    skip_limit: int = Settings.skip_limit,
+    record_steps=Settings.record_steps,
+    quarantine: str = Settings.quarantine,
+    max_disk: str = Settings.max_disk,
+    mute_file: str = Settings.mute_file,
+    loggers: str = Settings.loggers,
+    frozen_weights: str = Settings.frozen_weights,
+    config: dict | None = None,
+) -> bool:
     """Observes the training of this process from now on. True if it does.
 
     level        "guard": loss and gradients before the optimizer writes; "trace": also records each step, so that a bad
@@ -70,20 +86,41 @@ def attach(run_dir: str = Settings.run_dir, level: str = Settings.level, *, watc
     here (another PyTorch version than it was built for), one line on stderr says so and False is returned.
     """
     from .start import process
-    return process.attach(Settings(run_dir=run_dir, level=level, watch_every=watch_every, watch_first=watch_first,
-                                   watch_after=watch_after, keep_steps=keep_steps, keep_percent=keep_percent,
-                                   keep_memory_percent=keep_memory_percent, max_incidents=max_incidents, few_files_from=few_files_from,
-                                   compare_replicas=compare_replicas, tape=tape,
-                                   tape_folder=tape_folder,
-                                   on_incident=on_incident, on_forecast=on_forecast,
-                                   lr_backoff=lr_backoff, skip_limit=skip_limit,
-                                   record_steps=tuple(record_steps), quarantine=quarantine, max_disk=max_disk, mute_file=mute_file,
-                                   loggers=loggers, frozen_weights=frozen_weights, config=dict(config or {})))
+
+    return process.attach(
+        Settings(
+            run_dir=run_dir,
+            level=level,
+            watch_every=watch_every,
+            watch_first=watch_first,
+            watch_after=watch_after,
+            keep_steps=keep_steps,
+            keep_percent=keep_percent,
+            keep_memory_percent=keep_memory_percent,
+            max_incidents=max_incidents,
+            few_files_from=few_files_from,
+            compare_replicas=compare_replicas,
+            tape=tape,
+            tape_folder=tape_folder,
+            on_incident=on_incident,
+            on_forecast=on_forecast,
+            lr_backoff=lr_backoff,
+            skip_limit=skip_limit,
+            record_steps=tuple(record_steps),
+            quarantine=quarantine,
+            max_disk=max_disk,
+            mute_file=mute_file,
+            loggers=loggers,
+            frozen_weights=frozen_weights,
+            config=dict(config or {}),
+        )
+    )
 
 
 def detach(outcome: str = "detached") -> None:
     """Ends the observation; the files are complete then. Harmless if nothing is attached."""
     from .start import process
+
     process.detach(outcome)
 
 
@@ -97,6 +134,7 @@ def on_incident(listener):
             send(f"step {incident.step}: {incident.cause}")
     """
     from .tell import listeners
+
     listeners.listeners[listeners.Incident].append(listener)
     return listener
 
@@ -105,6 +143,7 @@ def on_forecast(listener):
     """The same for forecasts: `listener` gets an object with `step`, `text` (what is about to leave its format's range, and
     when) and `directory` of the run. Returns `listener`."""
     from .tell import listeners
+
     listeners.listeners[listeners.Forecast].append(listener)
     return listener
 
@@ -116,6 +155,7 @@ def batch(ids) -> None:
     "id", "ids", "idx", "index", "sample_id" or the like. Anything else is ignored with a line on stderr.
     """
     from .start import process
+
     process.name_samples(ids)
 
 
@@ -127,6 +167,7 @@ def step(number: int | None = None) -> int:
     `number`, the step that runs (between two steps: the coming one) gets that number, for programs that resume.
     """
     from .start import process
+
     return process.step(number)
 
 
@@ -137,6 +178,7 @@ def record() -> bool:
     nothing is attached, or at level "guard", which records nothing.
     """
     from .start import process
+
     return process.record()
 
 
@@ -150,12 +192,14 @@ def pause():
     On the thread that trains; harmless if nothing is attached.
     """
     from .start import pausing
+
     return pausing.pause()
 
 
 def resume() -> None:
     """Ends a pause. A step in whose middle it is called still belongs to the pause."""
     from .start import pausing
+
     pausing.resume()
 
 
@@ -170,4 +214,5 @@ def reference(operator: str):
     fp64 where the operator makes the first bad value: is it the kernel, or what it was given? ValueError if there is no such operator.
     """
     from .start import references
+
     return references.register(operator)

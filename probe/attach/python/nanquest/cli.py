@@ -75,101 +75,209 @@ def _steps(text: str) -> tuple:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="nanquest", description="NaN forensics for PyTorch programs.", epilog=EXAMPLES,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="nanquest",
+        description="NaN forensics for PyTorch programs.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--version", action="store_true", help="versions of the package and of its PyTorch")
     verbs = parser.add_subparsers(dest="verb", metavar="run|env|rehearse|prepare|train|sample|replay|view|collect|doctor|mute")
     rehearse.add_to(verbs)
     prepare.add_to(verbs)
-    verbs.add_parser("train", help="the program nanquest-trainer, also on the ranks that torchrun started; nanquest train --help shows its "
-                     "options", add_help=False)
+    verbs.add_parser(
+        "train",
+        help="the program nanquest-trainer, also on the ranks that torchrun started; nanquest train --help shows its options",
+        add_help=False,
+    )
     sample.add_to(verbs)
-    verbs.add_parser("replay", help="the program nanquest-replay, also with --import MODULE, for operators that are written in Python; nanquest "
-                     "replay --help shows its options", add_help=False)
+    verbs.add_parser(
+        "replay",
+        help="the program nanquest-replay, also with --import MODULE, for operators that are written in Python; nanquest "
+        "replay --help shows its options",
+        add_help=False,
+    )
     for verb, program in DOORS.items():  # main has opened them already; here they are for the help
         verbs.add_parser(verb, help=f"the program {' '.join(program)}; nanquest {verb} --help shows its options", add_help=False)
     asked = verbs.add_parser("doctor", help="what would be seen here, and why not")
     asked.add_argument("--run-dir", default=Settings.run_dir, metavar="DIR", help="where the files would go (default: %(default)s)")
     asked.add_argument("--json", action="store_true", help="the same for programs")
-    mute = verbs.add_parser("mute", help="don't alarm here again", description="Later runs count incidents of the same operation and "
-                            "module, and neither write nor tell them. Only steps whose values are looked at know operation and module: all at "
-                            "level watch, at level trace the first ones, every --watch-every, and those after an incident. The cause is not "
-                            "known then: another one in the same place is muted too.")
+    mute = verbs.add_parser(
+        "mute",
+        help="don't alarm here again",
+        description="Later runs count incidents of the same operation and "
+        "module, and neither write nor tell them. Only steps whose values are looked at know operation and module: all at "
+        "level watch, at level trace the first ones, every --watch-every, and those after an incident. The cause is not "
+        "known then: another one in the same place is muted too.",
+    )
     mute.add_argument("what", nargs="?", metavar="SNAPSHOT|VERDICT", help="an incident's file, or what nanquest-replay said of it (.json)")
     mute.add_argument("--mute-file", default=Settings.mute_file, metavar="FILE", help="default: %(default)s")
     mute.add_argument("--list", action="store_true", help="what is muted, with numbers")
     mute.add_argument("--remove", type=_whole, metavar="N", help="no longer muted")
-    for verb, text in (("run", "run a command; every PyTorch program in it is observed"),
-                       ("env", "print shell lines that do the same for later commands")):
-        sub = verbs.add_parser(verb, help=text, description=text, epilog=EXAMPLES,
-                               formatter_class=argparse.RawDescriptionHelpFormatter)
-        sub.add_argument("--level", choices=LEVELS, default=Settings.level,
-                         help="guard: loss and gradients only; trace: also record every step; watch: also look at "
-                              "every value that is written (default: %(default)s)")
+    for verb, text in (
+        ("run", "run a command; every PyTorch program in it is observed"),
+        ("env", "print shell lines that do the same for later commands"),
+    ):
+        sub = verbs.add_parser(verb, help=text, description=text, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
+        sub.add_argument(
+            "--level",
+            choices=LEVELS,
+            default=Settings.level,
+            help="guard: loss and gradients only; trace: also record every step; watch: also look at "
+            "every value that is written (default: %(default)s)",
+        )
         sub.add_argument("--run-dir", default=Settings.run_dir, metavar="DIR", help="for the files (default: %(default)s)")
-        sub.add_argument("--watch-every", type=_whole, default=Settings.watch_every, metavar="N",
-                         help="at level trace, every so many steps are looked at as by watch (default: %(default)s)")
-        sub.add_argument("--keep-steps", type=_whole, default=Settings.keep_steps, metavar="N",
-                         help="at level trace, so many steps stay with all that their updates overwrote, for damage that "
-                              "shows only later (default: %(default)s; 0 = none)")
-        sub.add_argument("--keep-percent", type=_whole, default=Settings.keep_percent, metavar="N",
-                         help="how much of the training's time --keep-steps may take, in percent; where it would take "
-                              "more, fewer steps stay; a tenth of a millisecond it takes of any step (default: %(default)s)")
-        sub.add_argument("--keep-memory-percent", type=_whole, default=Settings.keep_memory_percent, metavar="N",
-                         help="how much of the free memory --keep-steps may take, in percent; where it would take more, "
-                              "none stay (default: %(default)s)")
-        sub.add_argument("--tape", type=_whole, nargs="?", const=TAPE, default=Settings.tape, metavar="K",
-                         help="keep an unbroken record of the last K to 2 K steps, in up to --keep-memory-percent of the free memory; "
-                              f"an incident's file holds it, for nanquest-replay rewind (without K: {TAPE}; default: none)")
-        sub.add_argument("--tape-folder", default=Settings.tape_folder, metavar="DIR",
-                         help="where the tape's large values are files instead of memory, in up to as much of what is free there; they are "
-                              "gone with the program (default: memory)")
-        sub.add_argument("--max-incidents", type=_whole, default=Settings.max_incidents, metavar="N",
-                         help="files written at most (default: %(default)s)")
-        sub.add_argument("--few-files-from", type=_whole, default=Settings.few_files_from, metavar="N",
-                         help="of so many processes and more only those write a whole file of an incident whose file matters: the one that "
-                              "was first, its neighbours and one far away; the others a row (default: %(default)s; 0: all, however many)")
-        sub.add_argument("--compare-replicas", type=_whole, default=Settings.compare_replicas, metavar="N",
-                         help="under DistributedDataParallel, on processors: each weight is compared between the ranks once in so many updates, "
-                              "by its hash; the first that differs is said, and whose it is (default: %(default)s; 0: never)")
-        sub.add_argument("--record-steps", type=_steps, default=Settings.record_steps, metavar="N,M,...",
-                         help="write these steps to RUN_DIR/recordings, good or bad; steps count from 0")
-        sub.add_argument("--on-incident", choices=ACTIONS, default=Settings.on_incident,
-                         help="skip: keep the optimizer from writing, as if the batch had not been; fallback_fp32: once, go on "
-                              "in fp32 with a smaller learning rate, then skip; stop: end the program with exit code 4 "
-                              "(default: %(default)s)")
-        sub.add_argument("--on-forecast", choices=FORECASTS, default=Settings.on_forecast,
-                         help="when an operation is about to leave its format's range, at levels trace and watch; say: a line; "
-                              "stop: end the program with exit code 4 before it happens; off: do not look (default: %(default)s)")
-        sub.add_argument("--lr-backoff", type=_share, default=Settings.lr_backoff, metavar="X",
-                         help="factor on the learning rate that fallback_fp32 leaves behind (default: %(default)s)")
-        sub.add_argument("--skip-limit", type=_whole, default=Settings.skip_limit, metavar="N",
-                         help="batches skipped in a row that end the program with exit code 4 (default: %(default)s)")
-        sub.add_argument("--quarantine", default=Settings.quarantine, metavar="FILE",
-                         help="samples of a step that was an incident are named in this file, and those that it names are left "
-                              "out where a DataLoader draws them by index (default: none)")
-        sub.add_argument("--max-disk", default=Settings.max_disk, metavar="SIZE",
-                         help="20G: what incidents and recordings may take; the first incident and the newest file stay, of the others those "
-                              "soon after another incident go first, then the oldest; of several processes each has its share (default: no bound)")
-        sub.add_argument("--mute-file", default=Settings.mute_file, metavar="FILE",
-                         help="incidents that it names are counted, not written and not told; see nanquest mute (default: %(default)s)")
-        sub.add_argument("--loggers", choices=LOGGERS, default=Settings.loggers,
-                         help="on: incidents are also told to the loggers that the program itself has open (TensorBoard, W&B, MLflow, "
-                              "Lightning's), as nanquest/incidents and a text; off: they are not (default: %(default)s)")
-        sub.add_argument("--frozen-weights", choices=FROZEN_WEIGHTS, default=Settings.frozen_weights,
-                         help="of weights that do not train and lie in memory as a file has them (safetensors, mapped): reference: files of "
-                              "steps name that file, the range and a hash; embed: they hold them (default: %(default)s)")
+        sub.add_argument(
+            "--watch-every",
+            type=_whole,
+            default=Settings.watch_every,
+            metavar="N",
+            help="at level trace, every so many steps are looked at as by watch (default: %(default)s)",
+        )
+        sub.add_argument(
+            "--keep-steps",
+            type=_whole,
+            default=Settings.keep_steps,
+            metavar="N",
+            help="at level trace, so many steps stay with all that their updates overwrote, for damage that "
+            "shows only later (default: %(default)s; 0 = none)",
+        )
+        sub.add_argument(
+            "--keep-percent",
+            type=_whole,
+            default=Settings.keep_percent,
+            metavar="N",
+            help="how much of the training's time --keep-steps may take, in percent; where it would take "
+            "more, fewer steps stay; a tenth of a millisecond it takes of any step (default: %(default)s)",
+        )
+        sub.add_argument(
+            "--keep-memory-percent",
+            type=_whole,
+            default=Settings.keep_memory_percent,
+            metavar="N",
+            help="how much of the free memory --keep-steps may take, in percent; where it would take more, "
+            "none stay (default: %(default)s)",
+        )
+        sub.add_argument(
+            "--tape",
+            type=_whole,
+            nargs="?",
+            const=TAPE,
+            default=Settings.tape,
+            metavar="K",
+            help="keep an unbroken record of the last K to 2 K steps, in up to --keep-memory-percent of the free memory; "
+            f"an incident's file holds it, for nanquest-replay rewind (without K: {TAPE}; default: none)",
+        )
+        sub.add_argument(
+            "--tape-folder",
+            default=Settings.tape_folder,
+            metavar="DIR",
+            help="where the tape's large values are files instead of memory, in up to as much of what is free there; they are "
+            "gone with the program (default: memory)",
+        )
+        sub.add_argument(
+            "--max-incidents", type=_whole, default=Settings.max_incidents, metavar="N", help="files written at most (default: %(default)s)"
+        )
+        sub.add_argument(
+            "--few-files-from",
+            type=_whole,
+            default=Settings.few_files_from,
+            metavar="N",
+            help="of so many processes and more only those write a whole file of an incident whose file matters: the one that "
+            "was first, its neighbours and one far away; the others a row (default: %(default)s; 0: all, however many)",
+        )
+        sub.add_argument(
+            "--compare-replicas",
+            type=_whole,
+            default=Settings.compare_replicas,
+            metavar="N",
+            help="under DistributedDataParallel, on processors: each weight is compared between the ranks once in so many updates, "
+            "by its hash; the first that differs is said, and whose it is (default: %(default)s; 0: never)",
+        )
+        sub.add_argument(
+            "--record-steps",
+            type=_steps,
+            default=Settings.record_steps,
+            metavar="N,M,...",
+            help="write these steps to RUN_DIR/recordings, good or bad; steps count from 0",
+        )
+        sub.add_argument(
+            "--on-incident",
+            choices=ACTIONS,
+            default=Settings.on_incident,
+            help="skip: keep the optimizer from writing, as if the batch had not been; fallback_fp32: once, go on "
+            "in fp32 with a smaller learning rate, then skip; stop: end the program with exit code 4 "
+            "(default: %(default)s)",
+        )
+        sub.add_argument(
+            "--on-forecast",
+            choices=FORECASTS,
+            default=Settings.on_forecast,
+            help="when an operation is about to leave its format's range, at levels trace and watch; say: a line; "
+            "stop: end the program with exit code 4 before it happens; off: do not look (default: %(default)s)",
+        )
+        sub.add_argument(
+            "--lr-backoff",
+            type=_share,
+            default=Settings.lr_backoff,
+            metavar="X",
+            help="factor on the learning rate that fallback_fp32 leaves behind (default: %(default)s)",
+        )
+        sub.add_argument(
+            "--skip-limit",
+            type=_whole,
+            default=Settings.skip_limit,
+            metavar="N",
+            help="batches skipped in a row that end the program with exit code 4 (default: %(default)s)",
+        )
+        sub.add_argument(
+            "--quarantine",
+            default=Settings.quarantine,
+            metavar="FILE",
+            help="samples of a step that was an incident are named in this file, and those that it names are left "
+            "out where a DataLoader draws them by index (default: none)",
+        )
+        sub.add_argument(
+            "--max-disk",
+            default=Settings.max_disk,
+            metavar="SIZE",
+            help="20G: what incidents and recordings may take; the first incident and the newest file stay, of the others those "
+            "soon after another incident go first, then the oldest; of several processes each has its share (default: no bound)",
+        )
+        sub.add_argument(
+            "--mute-file",
+            default=Settings.mute_file,
+            metavar="FILE",
+            help="incidents that it names are counted, not written and not told; see nanquest mute (default: %(default)s)",
+        )
+        sub.add_argument(
+            "--loggers",
+            choices=LOGGERS,
+            default=Settings.loggers,
+            help="on: incidents are also told to the loggers that the program itself has open (TensorBoard, W&B, MLflow, "
+            "Lightning's), as nanquest/incidents and a text; off: they are not (default: %(default)s)",
+        )
+        sub.add_argument(
+            "--frozen-weights",
+            choices=FROZEN_WEIGHTS,
+            default=Settings.frozen_weights,
+            help="of weights that do not train and lie in memory as a file has them (safetensors, mapped): reference: files of "
+            "steps name that file, the range and a hash; embed: they hold them (default: %(default)s)",
+        )
         if verb == "run":
-            sub.add_argument("--explain", action="store_true",
-                             help="replay each incident at once, beside the training and with the lowest priority, and say what "
-                                  "it was in three lines")
+            sub.add_argument(
+                "--explain",
+                action="store_true",
+                help="replay each incident at once, beside the training and with the lowest priority, and say what it was in three lines",
+            )
             sub.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="the program")
     return parser
 
 
 def _settings(options) -> Settings:
-    settings = Settings(**{field.name: getattr(options, field.name) for field in dataclasses.fields(Settings)
-                           if hasattr(options, field.name)})
+    settings = Settings(
+        **{field.name: getattr(options, field.name) for field in dataclasses.fields(Settings) if hasattr(options, field.name)}
+    )
     settings.check()
     return settings
 
@@ -212,9 +320,11 @@ def main(arguments: list | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments[:1] == ["train"]:
         from .commands import train
+
         return train.main(arguments[1:])
     if arguments[:1] == ["replay"]:
         from .commands import replay
+
         return replay.main(arguments[1:])
     if arguments[:1] and arguments[0] in DOORS:  # everything after it is that program's
         program, *first = DOORS[arguments[0]]
@@ -224,7 +334,7 @@ def main(arguments: list | None = None) -> int:
     cut = arguments.index("--") if arguments[:1] == ["rehearse"] and "--" in arguments else len(arguments)
     options = parser.parse_args(arguments[:cut])
     if options.verb == "rehearse":
-        options.command = arguments[cut + 1:]
+        options.command = arguments[cut + 1 :]
     if options.version:
         try:
             torch_version = library.built_for(library.path())
@@ -246,9 +356,11 @@ def main(arguments: list | None = None) -> int:
             return sample.main(options)
         if options.verb == "doctor":
             from .commands import doctor
+
             return doctor.report(options.run_dir, options.json)
         if options.verb == "mute":
             from .commands import mute
+
             return mute.command(options.what, options.mute_file, options.list, options.remove)
         if switched_off():
             print(f"# {OFF}={os.environ[OFF]}: nothing is attached")

@@ -41,9 +41,12 @@ class NanquestCallback(_callback_class()):
     def on_fit_start(self, trainer, pl_module):
         if probe.current is None:
             nanquest.attach(**self._settings)
-        told = {"precision": getattr(trainer, "precision", None),
-                "accumulate_grad_batches": getattr(trainer, "accumulate_grad_batches", None),
-                "gradient_clip_val": getattr(trainer, "gradient_clip_val", None), **dict(getattr(pl_module, "hparams", {}))}
+        told = {
+            "precision": getattr(trainer, "precision", None),
+            "accumulate_grad_batches": getattr(trainer, "accumulate_grad_batches", None),
+            "gradient_clip_val": getattr(trainer, "gradient_clip_val", None),
+            **dict(getattr(pl_module, "hparams", {})),
+        }
         process.configure({f"trainer.{key}": value for key, value in told.items() if value is not None})
 
     def on_train_batch_start(self, trainer, pl_module, batch, batch_idx, *args):

@@ -13,12 +13,12 @@ KNOWN = "lr, weight_decay, momentum, beta1, beta2, eps (=VALUE or =*FACTOR), war
 class Change:
     """One --set: everything in it at once."""
 
-    text: str = ""                                          #: as typed; "" changes nothing
+    text: str = ""  #: as typed; "" changes nothing
     groups: dict = dataclasses.field(default_factory=dict)  #: name -> ["*" or "=", number]
-    warmup: int = 0                                         #: steps over which the rate grows to what it would be
-    clip: float = 0.0                                       #: norm of an optimizer's gradients at most; 0: as they are
+    warmup: int = 0  #: steps over which the rate grows to what it would be
+    clip: float = 0.0  #: norm of an optimizer's gradients at most; 0: as they are
     fp32: bool = False
-    skip: tuple = ()                                        #: steps whose update is left out
+    skip: tuple = ()  #: steps whose update is left out
 
     def to_dict(self) -> dict:
         return dataclasses.asdict(self)
@@ -30,7 +30,9 @@ def _number(name: str, text: str, factor: bool = False, strictly: bool = False) 
     except ValueError:
         value = math.nan
     if not (value > 0 if strictly else value >= 0) or math.isinf(value):
-        raise ValueError(f"--set {name}={text}: {text.removeprefix('*' if factor else '')!r} is not a number {'above 0' if strictly else 'of at least 0'}")
+        raise ValueError(
+            f"--set {name}={text}: {text.removeprefix('*' if factor else '')!r} is not a number {'above 0' if strictly else 'of at least 0'}"
+        )
     return value
 
 

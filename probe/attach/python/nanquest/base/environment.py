@@ -9,7 +9,18 @@ import os
 from . import settings
 
 # Beside one for each field of Settings: what the package itself asks for, and what the programs do.
-OTHERS = (settings.OFF, settings.SWITCH, settings.LIBRARY, settings.RUN_ID, settings.PLAN, settings.PROGRAM, settings.REPORTS, "NANQUEST_BIN", "NANQUEST_MODEL", "NANQUEST_SIMD")
+OTHERS = (
+    settings.OFF,
+    settings.SWITCH,
+    settings.LIBRARY,
+    settings.RUN_ID,
+    settings.PLAN,
+    settings.PROGRAM,
+    settings.REPORTS,
+    "NANQUEST_BIN",
+    "NANQUEST_MODEL",
+    "NANQUEST_SIMD",
+)
 # Of the build and the tests: known here so that who builds is not told of typos.
 BUILDING = ("NANQUEST_CACHE", "NANQUEST_SKIP_PACKAGES", "NANQUEST_TEST_PACKAGES", "NANQUEST_NIGHTLY", "NANQUEST_PYTHON")
 

@@ -28,8 +28,10 @@ def built_for(library: str) -> str:
         with open(os.path.splitext(library)[0] + ".version", encoding="utf-8") as file:
             return file.read().strip()
     except OSError:
-        raise Unfit(f"{os.path.splitext(library)[0]}.version can't be read, so it is not known which PyTorch the "
-                    "probe was built for; build or install nanquest again") from None
+        raise Unfit(
+            f"{os.path.splitext(library)[0]}.version can't be read, so it is not known which PyTorch the "
+            "probe was built for; build or install nanquest again"
+        ) from None
 
 
 def check(torch_version: str) -> str:
@@ -40,8 +42,10 @@ def check(torch_version: str) -> str:
     wanted = built_for(library)
     release = re.match(r"\d+\.\d+\.\d+", torch_version)
     if not release or release.group() != wanted:
-        raise Unfit(f"the probe was built for PyTorch {wanted}, but this program has {torch_version}; the program "
-                    "runs without the probe (install nanquest in this environment to build it for this PyTorch)")
+        raise Unfit(
+            f"the probe was built for PyTorch {wanted}, but this program has {torch_version}; the program "
+            "runs without the probe (install nanquest in this environment to build it for this PyTorch)"
+        )
     return library
 
 
@@ -51,8 +55,10 @@ def load(library: str) -> ctypes.PyDLL:
     try:
         handle = ctypes.PyDLL(library, mode=ctypes.RTLD_LOCAL)
     except OSError as error:
-        raise Unfit(f"the probe can't be loaded: {error}; the program runs without the probe (install nanquest again in this "
-                    "environment to build it anew)") from None
+        raise Unfit(
+            f"the probe can't be loaded: {error}; the program runs without the probe (install nanquest again in this "
+            "environment to build it anew)"
+        ) from None
     handle.nanquest_push.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
     handle.nanquest_push.restype = None
     handle.nanquest_phase.argtypes = [ctypes.c_int]

@@ -11,8 +11,9 @@ def entries(path: str) -> list:
     try:
         with open(path, encoding="utf-8") as file:
             found = json.load(file)
-        if isinstance(found, list) and all(isinstance(each, dict) and isinstance(each.get("op"), str) and
-                                           isinstance(each.get("module"), str) for each in found):
+        if isinstance(found, list) and all(
+            isinstance(each, dict) and isinstance(each.get("op"), str) and isinstance(each.get("module"), str) for each in found
+        ):
             return found
     except FileNotFoundError:
         return []

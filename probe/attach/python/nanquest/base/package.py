@@ -8,4 +8,4 @@ VERSION = "0.1.0"
 NAME = __package__.partition(".")[0]
 FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BOOTSTRAP = os.path.join(FOLDER, "bootstrap")  # with the sitecustomize by which programs attach
-LIBRARIES = os.path.join(FOLDER, "lib")        # of an installed package
+LIBRARIES = os.path.join(FOLDER, "lib")  # of an installed package

@@ -8,11 +8,12 @@ import sys
 import sysconfig
 
 FOLDER = "NANQUEST_BIN"
-GET = {"nanquest-replay": "install nanquest, or build the target nanquest-replay",
-       "nanquest-trainer": "install it with the trainer (pip install . -C cmake.define.NANQUEST_TRAINER=ON), or build the "
-                           "target nanquest-trainer",
-       "nanquest-viewer": "install it with the viewer (pip install . -C cmake.define.NANQUEST_VIEWER=ON), or build the "
-                          "target nanquest-viewer"}
+GET = {
+    "nanquest-replay": "install nanquest, or build the target nanquest-replay",
+    "nanquest-trainer": "install it with the trainer (pip install . -C cmake.define.NANQUEST_TRAINER=ON), or build the "
+    "target nanquest-trainer",
+    "nanquest-viewer": "install it with the viewer (pip install . -C cmake.define.NANQUEST_VIEWER=ON), or build the target nanquest-viewer",
+}
 
 
 class Missing(Exception):

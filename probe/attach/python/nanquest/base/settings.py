@@ -16,17 +16,27 @@ LOGGERS = ("on", "off")
 FROZEN_WEIGHTS = ("reference", "embed")
 ACTIONS = ("continue", "skip", "fallback_fp32", "stop")
 WITHHOLDS = ("skip", "fallback_fp32")  # of these, those that keep the optimizer from writing
-COUNTS = ("watch_every", "watch_first", "watch_after", "keep_steps", "keep_percent", "keep_memory_percent",
-          "max_incidents", "few_files_from", "tape", "compare_replicas")
-EXIT_ON_INCIDENT = 4                # of a program that --on-incident, --on-forecast or --skip-limit ends
-TAPE = 64                           # steps of a tape that is asked for without a number
-OFF = "NANQUEST"                    # "off": nothing of nanquest does anything, however it is attached
-SWITCH = "NANQUEST_ATTACH"          # "1": attach when torch is imported
+COUNTS = (
+    "watch_every",
+    "watch_first",
+    "watch_after",
+    "keep_steps",
+    "keep_percent",
+    "keep_memory_percent",
+    "max_incidents",
+    "few_files_from",
+    "tape",
+    "compare_replicas",
+)
+EXIT_ON_INCIDENT = 4  # of a program that --on-incident, --on-forecast or --skip-limit ends
+TAPE = 64  # steps of a tape that is asked for without a number
+OFF = "NANQUEST"  # "off": nothing of nanquest does anything, however it is attached
+SWITCH = "NANQUEST_ATTACH"  # "1": attach when torch is imported
 LIBRARY = "NANQUEST_ATTACH_LIBRARY"  # path of libnanquest_attach.so
-RUN_ID = "NANQUEST_RUN_ID"          # the same in all processes of one run
-PLAN = "NANQUEST_REHEARSAL"         # what a process of a rehearsal has to do (hear/rehearsal_role.py)
-PROGRAM = "NANQUEST_PROGRAM"        # the settings for programs that are not Python, as JSON (start/native.py)
-REPORTS = "NANQUEST_REPORTS"        # the folder in which processes tell `nanquest run` what they saw
+RUN_ID = "NANQUEST_RUN_ID"  # the same in all processes of one run
+PLAN = "NANQUEST_REHEARSAL"  # what a process of a rehearsal has to do (hear/rehearsal_role.py)
+PROGRAM = "NANQUEST_PROGRAM"  # the settings for programs that are not Python, as JSON (start/native.py)
+REPORTS = "NANQUEST_REPORTS"  # the folder in which processes tell `nanquest run` what they saw
 
 
 def switched_off(environment=os.environ) -> bool:
@@ -73,9 +83,13 @@ class Settings:
 
     def check(self) -> None:
         """ValueError that names what is wrong."""
-        for name, value, known in (("level", self.level, LEVELS), ("on_incident", self.on_incident, ACTIONS),
-                                   ("on_forecast", self.on_forecast, FORECASTS), ("loggers", self.loggers, LOGGERS),
-                                   ("frozen_weights", self.frozen_weights, FROZEN_WEIGHTS)):
+        for name, value, known in (
+            ("level", self.level, LEVELS),
+            ("on_incident", self.on_incident, ACTIONS),
+            ("on_forecast", self.on_forecast, FORECASTS),
+            ("loggers", self.loggers, LOGGERS),
+            ("frozen_weights", self.frozen_weights, FROZEN_WEIGHTS),
+        ):
             if value not in known:
                 raise ValueError(f"{name} is {value!r}, but must be {', '.join(known[:-1])} or {known[-1]}")
         for name in COUNTS:
@@ -114,11 +128,16 @@ class Settings:
 
     def to_environment(self) -> dict:
         """The variables that make children attach with these settings."""
-        names = {"NANQUEST_RUN_DIR": os.path.abspath(self.run_dir), "NANQUEST_LEVEL": self.level,
-                 "NANQUEST_ON_INCIDENT": self.on_incident, "NANQUEST_ON_FORECAST": self.on_forecast,
-                 "NANQUEST_LR_BACKOFF": str(self.lr_backoff),
-                 "NANQUEST_SKIP_LIMIT": str(self.skip_limit), "NANQUEST_LOGGERS": self.loggers,
-                 "NANQUEST_FROZEN_WEIGHTS": self.frozen_weights}
+        names = {
+            "NANQUEST_RUN_DIR": os.path.abspath(self.run_dir),
+            "NANQUEST_LEVEL": self.level,
+            "NANQUEST_ON_INCIDENT": self.on_incident,
+            "NANQUEST_ON_FORECAST": self.on_forecast,
+            "NANQUEST_LR_BACKOFF": str(self.lr_backoff),
+            "NANQUEST_SKIP_LIMIT": str(self.skip_limit),
+            "NANQUEST_LOGGERS": self.loggers,
+            "NANQUEST_FROZEN_WEIGHTS": self.frozen_weights,
+        }
         for field in COUNTS:
             names[variable(field)] = str(getattr(self, field))
         if self.quarantine:
@@ -147,8 +166,13 @@ class Settings:
                 else:
                     value = type(default)(text)
             except ValueError:
-                wanted = ("step numbers like 0,5" if isinstance(default, tuple) else
-                          "a number" if isinstance(default, float) else "a whole number")
+                wanted = (
+                    "step numbers like 0,5"
+                    if isinstance(default, tuple)
+                    else "a number"
+                    if isinstance(default, float)
+                    else "a whole number"
+                )
                 raise ValueError(f"{variable(field.name)} is {text!r}, but must be {wanted}") from None
             setattr(settings, field.name, value)
         settings.check()
@@ -158,13 +182,24 @@ class Settings:
         """What the library's `start` reads."""
         options = dataclasses.asdict(self)
         share = size_in(self.max_disk) // max(world_size, 1) if self.max_disk else 0
-        options.update(max_disk=share, muted=muted_places(self.mute_file), mute_file=os.fspath(self.mute_file), tape_folder=os.fspath(self.tape_folder),
-                       quarantine=os.fspath(self.quarantine), run_dir=run_dir, rank=rank, world_size=world_size,
-                       skip_bad_updates=self.on_incident in WITHHOLDS,
-                       config={"command": " ".join(getattr(sys, "orig_argv", sys.argv)),
-                               "on-incident": self.on_incident, "lr-backoff": f"{self.lr_backoff:g}",
-                               "skip-limit": str(self.skip_limit),
-                               **({"max-disk": str(self.max_disk)} if self.max_disk else {}),
-                               **({"quarantine": os.path.abspath(self.quarantine)} if self.quarantine else {}),
-                               **{str(k): str(v) for k, v in self.config.items()}})
+        options.update(
+            max_disk=share,
+            muted=muted_places(self.mute_file),
+            mute_file=os.fspath(self.mute_file),
+            tape_folder=os.fspath(self.tape_folder),
+            quarantine=os.fspath(self.quarantine),
+            run_dir=run_dir,
+            rank=rank,
+            world_size=world_size,
+            skip_bad_updates=self.on_incident in WITHHOLDS,
+            config={
+                "command": " ".join(getattr(sys, "orig_argv", sys.argv)),
+                "on-incident": self.on_incident,
+                "lr-backoff": f"{self.lr_backoff:g}",
+                "skip-limit": str(self.skip_limit),
+                **({"max-disk": str(self.max_disk)} if self.max_disk else {}),
+                **({"quarantine": os.path.abspath(self.quarantine)} if self.quarantine else {}),
+                **{str(k): str(v) for k, v in self.config.items()},
+            },
+        )
         return json.dumps(options)

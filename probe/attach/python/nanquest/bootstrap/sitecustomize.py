@@ -14,12 +14,12 @@ def _import_nanquest():
     """The package that this file belongs to, unless the program has its own: its folder holds other packages too, which
     the program would not find by itself, so that does not come onto the path."""
     import importlib.util
+
     spec = importlib.util.find_spec("nanquest")
     if spec is not None and spec.origin is not None:  # a mere folder of that name has none
         return
     package = os.path.dirname(_HERE)
-    spec = importlib.util.spec_from_file_location("nanquest", os.path.join(package, "__init__.py"),
-                                                  submodule_search_locations=[package])
+    spec = importlib.util.spec_from_file_location("nanquest", os.path.join(package, "__init__.py"), submodule_search_locations=[package])
     module = importlib.util.module_from_spec(spec)
     sys.modules["nanquest"] = module
     spec.loader.exec_module(module)
@@ -29,6 +29,7 @@ def _attach():
     try:
         _import_nanquest()
         from nanquest.start.process import attach_by_environment
+
         attach_by_environment()
     except Exception as error:  # noqa: BLE001 (the program runs without the probe)
         sys.stderr.write(f"nanquest: the probe is off: {type(error).__name__}: {error}\n")
@@ -43,7 +44,7 @@ def _wait_for_torch():
         def find_spec(name, path=None, target=None):
             if name != "torch" or finder not in sys.meta_path:
                 return None
-            for other in sys.meta_path[sys.meta_path.index(finder) + 1:]:
+            for other in sys.meta_path[sys.meta_path.index(finder) + 1 :]:
                 find = getattr(other, "find_spec", None)
                 spec = find(name, path, target) if find else None
                 if spec is not None:
@@ -78,6 +79,7 @@ def _run_the_other():
     """The sitecustomize that this one stands in front of."""
     import importlib.machinery
     import importlib.util
+
     paths = [path for path in sys.path if os.path.abspath(path or os.getcwd()) != _HERE]
     sys.path[:] = paths
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", paths)

@@ -23,17 +23,20 @@ from .doctor_findings import OK, PROBLEM, WARNING, Finding
 
 NOTHING_TO_OBSERVE = 2
 PATIENCE = 300  # seconds for the tiny program: importing torch from a network disk takes long
-GIVES = {"guard": "loss and gradients before each update: names the step, writes no file",
-         "trace": "that, and every step on record: a file that replays (the default)",
-         "watch": "that, and every value that is written: damage that neither loss nor gradients show"}
+GIVES = {
+    "guard": "loss and gradients before each update: names the step, writes no file",
+    "trace": "that, and every step on record: a file that replays (the default)",
+    "watch": "that, and every value that is written: damage that neither loss nor gradients show",
+}
 
 
 def _python_and_torch() -> list:
     found = [Finding("python", OK, f"{sys.version.split()[0]}, {sys.executable} (ask with the Python that trains)")]
     version = doctor_machine.torch_version()
     if not version:
-        return found + [Finding("torch", PROBLEM, "not there in this Python", "run nanquest in the environment that trains, or "
-                                "pip install torch", True)]
+        return found + [
+            Finding("torch", PROBLEM, "not there in this Python", "run nanquest in the environment that trains, or pip install torch", True)
+        ]
     return found + [Finding("torch", OK, version)]
 
 
@@ -41,7 +44,9 @@ def _library() -> Finding:
     """Whether there is a library for this torch, before it is loaded."""
     path = library.path()
     if not os.path.exists(path):
-        return Finding("probe", PROBLEM, f"{path} is missing", f"pip install . (in nanquest's folder), or name the library in {LIBRARY}", True)
+        return Finding(
+            "probe", PROBLEM, f"{path} is missing", f"pip install . (in nanquest's folder), or name the library in {LIBRARY}", True
+        )
     try:
         library.check(doctor_machine.torch_version())
     except library.Unfit as unfit:
@@ -52,7 +57,9 @@ def _library() -> Finding:
 def _native() -> Finding:
     """Whether programs that are not Python can take in the probe. That is not tried: there may be no compiler here."""
     if not os.path.exists(native.preload()):
-        return Finding("C++ programs", WARNING, f"{native.preload()} is missing, so they run without the probe", "pip install . (in nanquest's folder)")
+        return Finding(
+            "C++ programs", WARNING, f"{native.preload()} is missing, so they run without the probe", "pip install . (in nanquest's folder)"
+        )
     return Finding("C++ programs", OK, f"those linked with LibTorch {library.built_for(library.path())} are observed under nanquest run")
 
 
@@ -64,8 +71,15 @@ def _train(run_dir: str, hooked: bool) -> tuple:
     if hooked:
         environment.update(launcher.environment_of(settings))
     try:
-        done = subprocess.run([sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "doctor_program.py")], env=environment,
-                              cwd=os.path.dirname(run_dir), text=True, capture_output=True, timeout=PATIENCE, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            [sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "doctor_program.py")],
+            env=environment,
+            cwd=os.path.dirname(run_dir),
+            text=True,
+            capture_output=True,
+            timeout=PATIENCE,
+            stdin=subprocess.DEVNULL,
+        )
         return json.loads(done.stdout.strip().splitlines()[-1]), done.stderr.strip().splitlines()
     except subprocess.TimeoutExpired:
         return {}, [f"two steps took more than {PATIENCE} s"]
@@ -80,10 +94,20 @@ def _attached(facts: dict, said: list) -> Finding:
         return Finding("attached", OK, f"a program of {facts['steps']} steps was observed by the hook of nanquest run")
     why = next((line for line in said if line.startswith("nanquest:")), said[-1] if said else "the hook was not run")
     if not facts:
-        return Finding("attached", PROBLEM, f"a tiny program did not come to its end: {why}", "make `import torch` and two steps "
-                       "work in this Python first", True)
-    return Finding("attached", PROBLEM, f"a tiny program was not observed: {why.removeprefix('nanquest: ')}",
-                   "see the lines above; from inside a program: import nanquest; nanquest.attach()", True)
+        return Finding(
+            "attached",
+            PROBLEM,
+            f"a tiny program did not come to its end: {why}",
+            "make `import torch` and two steps work in this Python first",
+            True,
+        )
+    return Finding(
+        "attached",
+        PROBLEM,
+        f"a tiny program was not observed: {why.removeprefix('nanquest: ')}",
+        "see the lines above; from inside a program: import nanquest; nanquest.attach()",
+        True,
+    )
 
 
 def _replayed(run_dir: str) -> Finding:
@@ -93,17 +117,30 @@ def _replayed(run_dir: str) -> Finding:
         return Finding("recorded", PROBLEM, "the step that was asked for is not on record", "report it, with this page", True)
     size = in_words(os.path.getsize(files[0]))
     try:
-        done = subprocess.run([programs.find("nanquest-replay"), "verify", files[0], "--json"], text=True, capture_output=True,
-                              timeout=PATIENCE, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            [programs.find("nanquest-replay"), "verify", files[0], "--json"],
+            text=True,
+            capture_output=True,
+            timeout=PATIENCE,
+            stdin=subprocess.DEVNULL,
+        )
         exact = json.loads(done.stdout)["bit_exact"]
     except programs.Missing:
         return Finding("recorded", OK, f"a step of it, {size}")
     except (subprocess.TimeoutExpired, OSError, ValueError, KeyError) as problem:
-        return Finding("recorded", WARNING, f"a step of it, {size}, but nanquest-replay can't run it again: {type(problem).__name__}",
-                       f"try it: nanquest replay info on a file of a run; {programs.find('nanquest-replay')} --version")
+        return Finding(
+            "recorded",
+            WARNING,
+            f"a step of it, {size}, but nanquest-replay can't run it again: {type(problem).__name__}",
+            f"try it: nanquest replay info on a file of a run; {programs.find('nanquest-replay')} --version",
+        )
     if not exact:
-        return Finding("recorded", WARNING, f"a step of it, {size}, which replay computes differently",
-                       "replay with the LibTorch that recorded it, on the same processor")
+        return Finding(
+            "recorded",
+            WARNING,
+            f"a step of it, {size}, which replay computes differently",
+            "replay with the LibTorch that recorded it, on the same processor",
+        )
     return Finding("recorded", OK, f"a step of it, {size}, and replayed bit for bit")
 
 
@@ -113,10 +150,18 @@ def _devices(facts: dict) -> Finding:
     if not found:
         return Finding("devices", OK, f"CPU, {facts.get('threads', '?')} threads of torch")
     if all(kind == "cuda" for kind, _ in found):
-        return Finding("devices", OK, f"CPU, {names}", "docs/devices.md says what was proved on a GPU, and what it costs; weights there are not "
-                       "compared between replicas")
-    return Finding("devices", WARNING, f"CPU, {names}", "models on a device are observed, but nanquest's tests never ran on this "
-                   "kind: look at docs/devices.md for what was proved where")
+        return Finding(
+            "devices",
+            OK,
+            f"CPU, {names}",
+            "docs/devices.md says what was proved on a GPU, and what it costs; weights there are not compared between replicas",
+        )
+    return Finding(
+        "devices",
+        WARNING,
+        f"CPU, {names}",
+        "models on a device are observed, but nanquest's tests never ran on this kind: look at docs/devices.md for what was proved where",
+    )
 
 
 def _variables() -> list:
@@ -125,8 +170,15 @@ def _variables() -> list:
     try:
         Settings.from_environment()
     except ValueError as problem:
-        found.append(Finding("variables", PROBLEM, str(problem), "set it right, or unset it: programs that attach by the "
-                             "environment run without the probe", False))
+        found.append(
+            Finding(
+                "variables",
+                PROBLEM,
+                str(problem),
+                "set it right, or unset it: programs that attach by the environment run without the probe",
+                False,
+            )
+        )
     if switched_off():
         found.append(Finding("switched off", PROBLEM, f"{OFF}={os.environ[OFF]} is set, so nothing is attached", f"unset {OFF}", True))
     elif ours.get(OFF, "on").lower() not in ("", "on", "1"):
@@ -164,8 +216,17 @@ def report(run_dir: str, as_json: bool) -> int:
     found = look(run_dir)
     blocked = any(each.blocks for each in found)
     if as_json:
-        print(json.dumps({"format": "nanquest.doctor", "version": 1, "observes": not blocked,
-                          "findings": [dataclasses.asdict(each) for each in found]}, indent=2))
+        print(
+            json.dumps(
+                {
+                    "format": "nanquest.doctor",
+                    "version": 1,
+                    "observes": not blocked,
+                    "findings": [dataclasses.asdict(each) for each in found],
+                },
+                indent=2,
+            )
+        )
     else:
         width = max(len(each.name) for each in found)
         for each in found:

@@ -17,8 +17,8 @@ from ..base.sizes import in_words
 from .doctor_findings import OK, PROBLEM, WARNING, Finding
 
 LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "srun", "mpirun")
-LITTLE = 0.05    # of a disk: so little free is a warning
-SOON = 2 << 30   # bytes: so little is, too
+LITTLE = 0.05  # of a disk: so little free is a warning
+SOON = 2 << 30  # bytes: so little is, too
 
 
 def torch_version() -> str:
@@ -33,18 +33,26 @@ def torch_version() -> str:
 
 # The hook.
 
+
 def _another_sitecustomize() -> str:
     """The one that runs after ours, "" if there is none."""
-    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", [path for path in sys.path
-                                                                    if os.path.abspath(path or ".") != package.BOOTSTRAP])
+    spec = importlib.machinery.PathFinder.find_spec(
+        "sitecustomize", [path for path in sys.path if os.path.abspath(path or ".") != package.BOOTSTRAP]
+    )
     return spec.origin or "" if spec else ""
 
 
 def _login_shell_keeps(name: str) -> bool:
     """Whether a login shell, as many a scheduler starts one, hands on what is set before it. True where nobody can tell."""
     try:
-        done = subprocess.run(["bash", "-lc", f'printf "%s" "${name}"'], env=dict(os.environ, **{name: "/nanquest-was-here"}), text=True,
-                              capture_output=True, timeout=10, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            ["bash", "-lc", f'printf "%s" "${name}"'],
+            env=dict(os.environ, **{name: "/nanquest-was-here"}),
+            text=True,
+            capture_output=True,
+            timeout=10,
+            stdin=subprocess.DEVNULL,
+        )
     except (OSError, subprocess.TimeoutExpired):
         return True
     return done.returncode != 0 or "/nanquest-was-here" in done.stdout
@@ -53,24 +61,41 @@ def _login_shell_keeps(name: str) -> bool:
 def hook() -> list:
     found = []
     if sys.flags.isolated or sys.flags.ignore_environment:
-        found.append(Finding("hook", WARNING, "this Python runs with -I or -E; a program that does so keeps the probe out",
-                                    "leave it away, or write in the program: import nanquest; nanquest.attach()"))
+        found.append(
+            Finding(
+                "hook",
+                WARNING,
+                "this Python runs with -I or -E; a program that does so keeps the probe out",
+                "leave it away, or write in the program: import nanquest; nanquest.attach()",
+            )
+        )
     if other := _another_sitecustomize():
         found.append(Finding("hook", OK, f"it comes in by PYTHONPATH; {other} runs after it, as it would without"))
     else:
         found.append(Finding("hook", OK, "it comes in by PYTHONPATH (not where a program runs with -I, -E or -S)"))
     if not _login_shell_keeps("PYTHONPATH"):
-        found.append(Finding("hook", WARNING, "a login shell here sets PYTHONPATH anew, and the hook is lost in it",
-                                    "begin the training without bash -l, or put nanquest run inside it"))
+        found.append(
+            Finding(
+                "hook",
+                WARNING,
+                "a login shell here sets PYTHONPATH anew, and the hook is lost in it",
+                "begin the training without bash -l, or put nanquest run inside it",
+            )
+        )
     return found
 
 
 # Room.
 
+
 def snapshots(run_dir: str) -> list:
     """Files of steps that are there, recordings included."""
-    return sorted(path for folder in ("incidents", "recordings") for path in glob.glob(os.path.join(run_dir, folder, "step-*.h5"))
-                  if not path.endswith(".replay.h5"))
+    return sorted(
+        path
+        for folder in ("incidents", "recordings")
+        for path in glob.glob(os.path.join(run_dir, folder, "step-*.h5"))
+        if not path.endswith(".replay.h5")
+    )
 
 
 def _existing(path: str) -> str:
@@ -85,8 +110,10 @@ def _snapshot_takes(run_dir: str) -> str:
     sizes = [os.path.getsize(path) for path in snapshots(run_dir)]
     if sizes:
         return f"the {len(sizes)} there take {in_words(sum(sizes))}, the largest {in_words(max(sizes))}"
-    return ("not known before the first: about the weights and moments once (fp32 with AdamW 12 bytes a parameter, with SGD and momentum 8) "
-            "and the batch")
+    return (
+        "not known before the first: about the weights and moments once (fp32 with AdamW 12 bytes a parameter, with SGD and momentum 8) "
+        "and the batch"
+    )
 
 
 def _memory() -> int:
@@ -118,8 +145,14 @@ def room(run_dir: str) -> list:
     else:
         found.append(Finding("disk", OK, text))
     found.append(Finding("snapshot", OK, _snapshot_takes(run_dir)))
-    found.append(Finding("memory", OK, f"{in_words(_memory())} free; level trace may take 25 % of it for what the last updates "
-                                                     "overwrote (--keep-memory-percent), else the steps' operations only"))
+    found.append(
+        Finding(
+            "memory",
+            OK,
+            f"{in_words(_memory())} free; level trace may take 25 % of it for what the last updates "
+            "overwrote (--keep-memory-percent), else the steps' operations only",
+        )
+    )
     cores = len(os.sched_getaffinity(0))
     if cores < 2:
         found.append(Finding("cores", WARNING, "1 for this process", "--explain would take time from the training: replay later"))
@@ -129,6 +162,7 @@ def room(run_dir: str) -> list:
 
 
 # What is beside it.
+
 
 def _program(name: str, needed: bool):
     try:
@@ -140,6 +174,14 @@ def _program(name: str, needed: bool):
 def beside() -> list:
     paths = os.pathsep.join([os.environ.get("PATH", ""), sysconfig.get_path("scripts") or ""])
     there = [name for name in LAUNCHERS if shutil.which(name, path=paths)]
-    return [_program("nanquest-replay", True), _program("nanquest-viewer", False),
-            Finding("launchers", OK, f"{', '.join(there)}; nanquest run goes before them: nanquest run -- {there[0]} …" if there else
-                    "none found of " + ", ".join(LAUNCHERS))]
+    return [
+        _program("nanquest-replay", True),
+        _program("nanquest-viewer", False),
+        Finding(
+            "launchers",
+            OK,
+            f"{', '.join(there)}; nanquest run goes before them: nanquest run -- {there[0]} …"
+            if there
+            else "none found of " + ", ".join(LAUNCHERS),
+        ),
+    ]

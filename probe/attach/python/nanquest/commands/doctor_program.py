@@ -36,6 +36,7 @@ def devices():
 def hdf5():
     """Path and version of the HDF5 that the probe brought along."""
     import ctypes
+
     with open("/proc/self/maps", encoding="utf-8") as maps:
         paths = {line.split(None, 5)[-1].strip() for line in maps if "libhdf5" in line and "_hl" not in line}
     if not paths:
@@ -49,8 +50,12 @@ def main():
     train()
     state = sys.modules.get("nanquest.base.probe_state")
     attachment = state.probe.current if state else None
-    facts = {"torch": torch.__version__, "threads": torch.get_num_threads(), "devices": devices(),
-             "attached": bool(attachment and attachment.started and not attachment.off)}
+    facts = {
+        "torch": torch.__version__,
+        "threads": torch.get_num_threads(),
+        "devices": devices(),
+        "attached": bool(attachment and attachment.started and not attachment.off),
+    }
     if facts["attached"]:
         facts["hdf5"] = hdf5()
         facts["steps"] = attachment.ops.steps_made()

@@ -28,8 +28,12 @@ class Explainer:
     def __init__(self, run_dir: str):
         programs.find("nanquest-replay")
         # A session of its own: what is typed at the terminal is for the training.
-        self._process = subprocess.Popen([sys.executable, "-m", "nanquest.commands.explain", os.path.abspath(run_dir)],
-                                         stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "nanquest.commands.explain", os.path.abspath(run_dir)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
 
     def finish(self) -> None:
         """After the training: waits until everything is explained; Ctrl-C leaves it."""
@@ -54,8 +58,13 @@ def incidents(run_dir: str) -> list:
 def explain(path: str) -> None:
     """Says what nanquest-replay found."""
     try:
-        done = subprocess.run([programs.find("nanquest-replay"), "--quiet", "--brief", path], text=True, timeout=PATIENCE,
-                              stdin=subprocess.DEVNULL, capture_output=True)
+        done = subprocess.run(
+            [programs.find("nanquest-replay"), "--quiet", "--brief", path],
+            text=True,
+            timeout=PATIENCE,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+        )
         lines = (done.stdout if done.returncode in (0, 1) else done.stderr).strip().splitlines()
     except (OSError, subprocess.TimeoutExpired, programs.Missing) as problem:
         lines = [f"{shorter(path)} could not be explained: {problem}"]

@@ -20,8 +20,13 @@ def _verdict(path: str) -> dict:
         with open(path, encoding="utf-8") as file:
             return json.load(file)
     try:
-        done = subprocess.run([programs.find("nanquest-replay"), "--quiet", path, "--json"], text=True, stdin=subprocess.DEVNULL,
-                              capture_output=True, timeout=PATIENCE)
+        done = subprocess.run(
+            [programs.find("nanquest-replay"), "--quiet", path, "--json"],
+            text=True,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PATIENCE,
+        )
         if done.returncode in (0, 1):
             return json.loads(done.stdout)
         raise ValueError(done.stderr.strip() or f"{path} can't be replayed")

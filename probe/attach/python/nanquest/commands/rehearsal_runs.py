@@ -37,7 +37,12 @@ class _Progress:
 
     def step(self, step: int, loss) -> None:
         if self._terminal:
-            print(f"\r\033[K{self._what}: step {step}" + (f", loss {loss:.4g}" if loss is not None else ""), end="", file=sys.stderr, flush=True)
+            print(
+                f"\r\033[K{self._what}: step {step}" + (f", loss {loss:.4g}" if loss is not None else ""),
+                end="",
+                file=sys.stderr,
+                flush=True,
+            )
 
     def clear(self) -> None:
         if self._terminal:
@@ -46,10 +51,15 @@ class _Progress:
     def ended(self, trial: Trial) -> None:
         self.clear()
         last = next((loss for loss in reversed(trial.losses) if loss is not None), None)
-        end = (f"not tried: {trial.not_tried}" if trial.not_tried else
-               f"step {trial.failed_step}: {trial.failure}" if trial.failed_step is not None else
-               f"step {trial.end - 1}" + (f", loss {last:.4g}" if last is not None else "") +
-               (", where the program ended itself" if trial.ended_itself else ""))
+        end = (
+            f"not tried: {trial.not_tried}"
+            if trial.not_tried
+            else f"step {trial.failed_step}: {trial.failure}"
+            if trial.failed_step is not None
+            else f"step {trial.end - 1}"
+            + (f", loss {last:.4g}" if last is not None else "")
+            + (", where the program ended itself" if trial.ended_itself else "")
+        )
         say(f"{self._what}: {end}")
 
 
@@ -74,9 +84,19 @@ class Rehearsal:
         finally:
             self._progress.clear()
             rehearser.close()
-        return {"format": FORMAT, "version": VERSION, "snapshot": os.path.basename(self._options.snapshot), "step": self._step,
-                "rank": self._facts["rank"], "program": shlex.join(self._command), "began": "", "horizon": self._options.steps,
-                "as_recorded": self._as_recorded, "growth": self._facts["growth"], "runs": [trial.to_dict() for trial in self.trials]}
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "snapshot": os.path.basename(self._options.snapshot),
+            "step": self._step,
+            "rank": self._facts["rank"],
+            "program": shlex.join(self._command),
+            "began": "",
+            "horizon": self._options.steps,
+            "as_recorded": self._as_recorded,
+            "growth": self._facts["growth"],
+            "runs": [trial.to_dict() for trial in self.trials],
+        }
 
     def _all(self, rehearser) -> None:
         until = self._step + self._options.steps
@@ -125,23 +145,36 @@ class Rehearsal:
         if unchanged.not_tried:
             raise Stop(unchanged.not_tried)
         if not unchanged.made:
-            raise Stop((f"the command ended with code {unchanged.code} before it made a step" if unchanged.code else
-                        "the command made no step of a training") + said)
+            raise Stop(
+                (
+                    f"the command ended with code {unchanged.code} before it made a step"
+                    if unchanged.code
+                    else "the command made no step of a training"
+                )
+                + said
+            )
         if unchanged.crashed and unchanged.failed_step < self._step:
             raise Stop(f"step {unchanged.failed_step}, long before step {self._step}: {unchanged.failure}")
         if unchanged.ended_itself and unchanged.end <= self._step:
-            raise Stop(f"the program ended after step {unchanged.end - 1}, before step {self._step}; let it run longer, or resume it "
-                       "from a checkpoint before that step (--first-step N says with which step it begins)")
+            raise Stop(
+                f"the program ended after step {unchanged.end - 1}, before step {self._step}; let it run longer, or resume it "
+                "from a checkpoint before that step (--first-step N says with which step it begins)"
+            )
         if not unchanged.losses:
-            raise Stop(f"the command begins with step {self._step} itself, so nothing can be changed before it; resume from a checkpoint "
-                       "some 64 steps earlier, or from the beginning")
+            raise Stop(
+                f"the command begins with step {self._step} itself, so nothing can be changed before it; resume from a checkpoint "
+                "some 64 steps earlier, or from the beginning"
+            )
 
     def _align(self, unchanged: Trial) -> None:
         """Which step is which: where the losses are those on record, bit for bit."""
         if self._first is None and not self._agrees(unchanged, 0):
             first = min(self._recorded, default=0)
-            shifts = [shift for shift in range(first - unchanged.end + 3, self._step - unchanged.first_step + 1)
-                      if self._agrees(unchanged, shift) >= 3]
+            shifts = [
+                shift
+                for shift in range(first - unchanged.end + 3, self._step - unchanged.first_step + 1)
+                if self._agrees(unchanged, shift) >= 3
+            ]
             if len(shifts) == 1:
                 unchanged.first_step += shifts[0]
                 if unchanged.failed_step is not None:
@@ -152,11 +185,16 @@ class Rehearsal:
         self._as_recorded = bool(self._agrees(unchanged, 0)) if any(step in self._recorded for step in steps) else None
         if self._as_recorded is False:
             other = next(step for step, loss in zip(steps, unchanged.losses) if loss is not None and self._recorded.get(step, loss) != loss)
-            say(f"step {other}: the loss is {unchanged.losses[other - steps.start]:.6g}, on record it is {self._recorded[other]:.6g}: does the "
-                "program fix its seed, and is it given the same data?")
+            say(
+                f"step {other}: the loss is {unchanged.losses[other - steps.start]:.6g}, on record it is {self._recorded[other]:.6g}: does the "
+                "program fix its seed, and is it given the same data?"
+            )
 
     def _agrees(self, unchanged: Trial, shift: int) -> int:
         """How many losses are on record, if all of these are the same there; 0 else."""
-        pairs = [(loss, self._recorded[step]) for step, loss in enumerate(unchanged.losses, unchanged.first_step + shift)
-                 if loss is not None and step in self._recorded]
+        pairs = [
+            (loss, self._recorded[step])
+            for step, loss in enumerate(unchanged.losses, unchanged.first_step + shift)
+            if loss is not None and step in self._recorded
+        ]
         return len(pairs) if all(loss == recorded for loss, recorded in pairs) else 0

@@ -17,7 +17,7 @@ from ..base.settings import PLAN, REPORTS, Settings
 from ..start import launcher
 
 LOOK_EVERY = 0.1  # seconds
-PATIENCE = 30.0   # for a program to end that was ended; then it is killed
+PATIENCE = 30.0  # for a program to end that was ended; then it is killed
 PR_SET_PDEATHSIG = 1
 
 
@@ -25,20 +25,20 @@ PR_SET_PDEATHSIG = 1
 class Trial:
     """What a run was."""
 
-    kind: str                  #: "unchanged", "placebo" or "change"
-    change: str = ""           #: in words
+    kind: str  #: "unchanged", "placebo" or "change"
+    change: str = ""  #: in words
     first_step: int = 0
     losses: list = dataclasses.field(default_factory=list)  #: of every good step from the first on; None where there is none
     failed_step: int | None = None
     failure: str = ""
     ended_itself: bool = False
-    not_tried: str = ""        #: why it could not be made
+    not_tried: str = ""  #: why it could not be made
     # What the file does not say:
-    made: bool = False         #: a step was begun
-    code: int = 0              #: the command's exit code
-    crashed: bool = False      #: it failed by that code, the probe saw nothing
-    last_line: str = ""        #: of what it printed
-    low: bool = False          #: it ran in 16 bits
+    made: bool = False  #: a step was begun
+    code: int = 0  #: the command's exit code
+    crashed: bool = False  #: it failed by that code, the probe saw nothing
+    last_line: str = ""  #: of what it printed
+    low: bool = False  #: it ran in 16 bits
 
     @property
     def end(self) -> int:
@@ -47,7 +47,9 @@ class Trial:
 
     def to_dict(self) -> dict:
         found = dataclasses.asdict(self)
-        return {key: found[key] for key in ("kind", "change", "first_step", "losses", "failed_step", "failure", "ended_itself", "not_tried")}
+        return {
+            key: found[key] for key in ("kind", "change", "first_step", "losses", "failed_step", "failure", "ended_itself", "not_tried")
+        }
 
 
 class _Process:
@@ -76,7 +78,7 @@ class Rehearser:
 
     def __init__(self, command: list, told):
         self._command = command
-        self._told = told                # called with (step, loss) now and then
+        self._told = told  # called with (step, loss) now and then
         self._folder = tempfile.mkdtemp(prefix="nanquest-rehearse-")
         self._process = None
         self._count = 0
@@ -93,15 +95,30 @@ class Rehearser:
         here = os.path.join(self._folder, str(self._count))
         reports, log = os.path.join(here, "reports"), os.path.join(here, "output")
         os.makedirs(reports)
-        settings = Settings(run_dir=os.path.join(here, "run"), level=self.level, on_forecast="off", loggers="off", max_incidents=0,
-                            keep_steps=0, skip_limit=1_000_000)
+        settings = Settings(
+            run_dir=os.path.join(here, "run"),
+            level=self.level,
+            on_forecast="off",
+            loggers="off",
+            max_incidents=0,
+            keep_steps=0,
+            skip_limit=1_000_000,
+        )
         environment = dict(os.environ, **launcher.environment_of(settings))
-        environment[PLAN] = json.dumps({"reports": reports, "until": until, "first_step": first_step, "placebo": placebo,
-                                        "change": (change or Change()).to_dict()})
+        environment[PLAN] = json.dumps(
+            {"reports": reports, "until": until, "first_step": first_step, "placebo": placebo, "change": (change or Change()).to_dict()}
+        )
         environment.pop(REPORTS, None)
         with open(log, "wb") as output:
-            self._process = subprocess.Popen(self._command, env=environment, stdin=subprocess.DEVNULL, stdout=output,
-                                             stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=_die_with_us)
+            self._process = subprocess.Popen(
+                self._command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=_die_with_us,
+            )
         processes = self._follow(reports)
         trial.code = self._process.returncode
         trial.last_line = _last_line(log)

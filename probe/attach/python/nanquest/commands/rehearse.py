@@ -29,7 +29,7 @@ from ..start import launcher
 from .rehearsal_runs import DEFAULT, Rehearsal, Stop
 
 FOUND, NO_ROOT, USAGE, BAD_FILE, INTERRUPTED = 0, 1, 2, 3, 130
-LEAST_STEPS = 16   # so many a cure must outlive everything else (replay/verdict/rehearsal.h)
+LEAST_STEPS = 16  # so many a cure must outlive everything else (replay/verdict/rehearsal.h)
 
 HELP = """runs COMMAND several times under the probe, each up to --steps optimizer steps beyond the snapshot's step: unchanged (it must go bad
 there again), with placebos, and with each --set. Says what cures the run, and so what the root of the incident is."""
@@ -45,7 +45,9 @@ or the unchanged run does not go bad, 2 usage or the command fails, 3 a bad file
 
 def _steps(text: str) -> int:
     if not text.isdigit() or int(text) < LEAST_STEPS:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {LEAST_STEPS}: a cure must outlive the failure by these")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a whole number of at least {LEAST_STEPS}: a cure must outlive the failure by these"
+        )
     return int(text)
 
 
@@ -57,19 +59,46 @@ def _whole(text: str) -> int:
 
 def add_to(verbs) -> None:
     """The sub-command's options."""
-    sub = verbs.add_parser("rehearse", usage="nanquest rehearse [options] SNAPSHOT -- COMMAND ...", help="try the root of an incident with the program itself", description=HELP, epilog=EXAMPLE,
-                           formatter_class=argparse.RawDescriptionHelpFormatter)
+    sub = verbs.add_parser(
+        "rehearse",
+        usage="nanquest rehearse [options] SNAPSHOT -- COMMAND ...",
+        help="try the root of an incident with the program itself",
+        description=HELP,
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     sub.add_argument("snapshot", metavar="SNAPSHOT", help="file of the incident (step-*.h5)")
-    sub.add_argument("--set", action="append", default=[], metavar="NAME=VALUE,...",
-                     help="a change; each --set is a run of its own (default: " + ", ".join(DEFAULT) +
-                          ", precision=fp32 of a program in 16 bits, and skip= of the snapshot's step)")
-    sub.add_argument("--steps", type=_steps, default=64, metavar="N",
-                     help="steps beyond the failure; fewer than 64 verify nothing for the run (default: %(default)s)")
-    sub.add_argument("--placebos", type=_whole, default=4, metavar="K",
-                     help="runs in which only the last bit of one weight is another (default: %(default)s)")
-    sub.add_argument("--first-step", type=_whole, default=None, metavar="N",
-                     help="number of the first step that the command makes, as the snapshot counts (default: as the program, its Trainer "
-                          "or its optimizer counts, or where its losses are those on record)")
+    sub.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE,...",
+        help="a change; each --set is a run of its own (default: "
+        + ", ".join(DEFAULT)
+        + ", precision=fp32 of a program in 16 bits, and skip= of the snapshot's step)",
+    )
+    sub.add_argument(
+        "--steps",
+        type=_steps,
+        default=64,
+        metavar="N",
+        help="steps beyond the failure; fewer than 64 verify nothing for the run (default: %(default)s)",
+    )
+    sub.add_argument(
+        "--placebos",
+        type=_whole,
+        default=4,
+        metavar="K",
+        help="runs in which only the last bit of one weight is another (default: %(default)s)",
+    )
+    sub.add_argument(
+        "--first-step",
+        type=_whole,
+        default=None,
+        metavar="N",
+        help="number of the first step that the command makes, as the snapshot counts (default: as the program, its Trainer "
+        "or its optimizer counts, or where its losses are those on record)",
+    )
     sub.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
@@ -89,8 +118,9 @@ def _facts_of(snapshot: str) -> dict:
 
 def _judge(document: dict) -> dict:
     """The same with what it means."""
-    done = subprocess.run([programs.find("nanquest-replay"), "judge", "-", "--json"], input=json.dumps(document), text=True,
-                          capture_output=True, check=False)
+    done = subprocess.run(
+        [programs.find("nanquest-replay"), "judge", "-", "--json"], input=json.dumps(document), text=True, capture_output=True, check=False
+    )
     try:
         return json.loads(done.stdout)
     except ValueError:
@@ -123,7 +153,9 @@ def _rehearse(options) -> int:
     facts = _facts_of(options.snapshot)
     path = options.snapshot.removesuffix(".h5") + ".rehearsal.json"
     if not os.access(os.path.dirname(os.path.abspath(path)), os.W_OK):
-        raise Stop(f"{os.path.dirname(os.path.abspath(path))} is not writable, and the result belongs there; copy the snapshot elsewhere", BAD_FILE)
+        raise Stop(
+            f"{os.path.dirname(os.path.abspath(path))} is not writable, and the result belongs there; copy the snapshot elsewhere", BAD_FILE
+        )
     document = _judge(Rehearsal(options, facts).run())
     _write(path, document)
     if options.json:

@@ -60,7 +60,10 @@ def main(arguments: list) -> int:
             return programs.become(PROGRAM, rest)
         import torch
         import torch._dynamo  # the first call of an operator in Python imports it, with FSDP's operators, which replay has by then
-        replay = library.beside(NAME, torch.__version__, "install nanquest again, or build the target nanquest_replay_python").nanquest_replay
+
+        replay = library.beside(
+            NAME, torch.__version__, "install nanquest again, or build the target nanquest_replay_python"
+        ).nanquest_replay
     except (ValueError, ImportError, library.Unfit) as problem:
         print(f"nanquest: {problem}", file=sys.stderr)
         return USAGE

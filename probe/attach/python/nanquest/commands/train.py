@@ -23,8 +23,12 @@ def _refused(problem: str) -> int:
 
 
 def _load(torch_version: str):
-    trainer = library.beside(NAME, torch_version, "install nanquest with the trainer (pip install . -C cmake.define.NANQUEST_TRAINER=ON), "
-                             "or build the target nanquest_trainer_python").nanquest_trainer
+    trainer = library.beside(
+        NAME,
+        torch_version,
+        "install nanquest with the trainer (pip install . -C cmake.define.NANQUEST_TRAINER=ON), "
+        "or build the target nanquest_trainer_python",
+    ).nanquest_trainer
     trainer.argtypes = [ctypes.c_int, ctypes.POINTER(ctypes.c_char_p), ctypes.c_char_p]
     trainer.restype = ctypes.c_int
     return trainer

@@ -18,8 +18,10 @@ from ..pytorch.guarded import guarded
 from ..steps.program import known_program
 from . import regions
 
-SEEN = ("a graph of the device's work is captured: nobody sees what its replays compute. Where they hold the update, gradients "
-        "are judged after it, too late to leave it out; a bad step with a replay has no file. Run without graphs to have one")
+SEEN = (
+    "a graph of the device's work is captured: nobody sees what its replays compute. Where they hold the update, gradients "
+    "are judged after it, too late to leave it out; a bad step with a replay has no file. Run without graphs to have one"
+)
 
 _updates = weakref.WeakKeyDictionary()  # graph -> weak optimizers whose update it holds
 
@@ -38,6 +40,7 @@ def _begins(own):
         except BaseException:
             _comes_back(graph)
             raise
+
     return capture_begin
 
 
@@ -47,6 +50,7 @@ def _ends(own):
             return own(graph, *args, **kwargs)
         finally:
             _comes_back(graph)
+
     return capture_end
 
 
@@ -71,6 +75,7 @@ def _replays(own):
         if not regions.in_region():
             _ran(graph)
         return result
+
     return replay
 
 

@@ -9,7 +9,7 @@ import types
 from ..base import package
 from ..pytorch import private
 
-_done = set()        # code objects that have been told
+_done = set()  # code objects that have been told
 
 
 def _codes_of(code):

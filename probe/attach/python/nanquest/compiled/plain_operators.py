@@ -60,8 +60,7 @@ def graph_of(node):
 
     def run(*values):
         at = dict(zip(given, values))
-        args, kwargs = private.tree_map(
-            lambda value: at.get(value, value) if isinstance(value, torch.fx.Node) else value, arguments)
+        args, kwargs = private.tree_map(lambda value: at.get(value, value) if isinstance(value, torch.fx.Node) else value, arguments)
         return dense(*args, **kwargs)
 
     values = [argument.meta["val"] for argument in given]

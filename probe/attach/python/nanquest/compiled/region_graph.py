@@ -29,10 +29,19 @@ import torch
 from ..pytorch import private
 from . import plain_operators
 
-SMALL = 4096         # elements of a constant that is told
-ARITHMETIC = {operator.add: "add", operator.sub: "sub", operator.mul: "mul", operator.floordiv: "floordiv", operator.mod: "mod",
-              operator.truediv: "truediv", operator.neg: "neg", torch.sym_float: "float", torch.sym_max: "max",
-              torch.sym_min: "min"}  # of sizes
+SMALL = 4096  # elements of a constant that is told
+ARITHMETIC = {
+    operator.add: "add",
+    operator.sub: "sub",
+    operator.mul: "mul",
+    operator.floordiv: "floordiv",
+    operator.mod: "mod",
+    operator.truediv: "truediv",
+    operator.neg: "neg",
+    torch.sym_float: "float",
+    torch.sym_max: "max",
+    torch.sym_min: "min",
+}  # of sizes
 
 
 class Refused(Exception):
@@ -44,13 +53,24 @@ def _number(value: float):
 
 
 def _constant(tensor):
-    if type(tensor) is not torch.Tensor and not isinstance(tensor, torch.nn.Parameter) or tensor.numel() > SMALL \
-            or tensor.dtype.is_complex or tensor.layout != torch.strided:
+    if (
+        type(tensor) is not torch.Tensor
+        and not isinstance(tensor, torch.nn.Parameter)
+        or tensor.numel() > SMALL
+        or tensor.dtype.is_complex
+        or tensor.layout != torch.strided
+    ):
         raise Refused(f"a constant of type {type(tensor).__name__} and shape {tuple(tensor.shape)} is part of its graph")
     with private.without_modes():  # graphs may be told while PyTorch computes with shapes alone
         values = tensor.detach().cpu().reshape(-1).tolist()
-    return {"tensor": {"dtype": str(tensor.dtype).removeprefix("torch."), "device": str(tensor.device),
-                       "shape": list(tensor.shape), "values": [_number(v) if isinstance(v, float) else v for v in values]}}
+    return {
+        "tensor": {
+            "dtype": str(tensor.dtype).removeprefix("torch."),
+            "device": str(tensor.device),
+            "shape": list(tensor.shape),
+            "values": [_number(v) if isinstance(v, float) else v for v in values],
+        }
+    }
 
 
 # What the compiler's own operators compute, in ATen's words: name -> (operator, arguments) of the node's arguments.
@@ -90,9 +110,9 @@ def _drops(target, args, kwargs) -> bool:
 class _Teller:
     def __init__(self, graph_module):
         self.module = graph_module
-        self.values = {}       # node -> number of its value
-        self.stands_for = {}   # node -> reference, or the references of what it returns, where other nodes compute it
-        self.within = None     # the place of the node whose plain form is told
+        self.values = {}  # node -> number of its value
+        self.stands_for = {}  # node -> reference, or the references of what it returns, where other nodes compute it
+        self.within = None  # the place of the node whose plain form is told
         self.count = 0
         self.inputs, self.nodes, self.outputs = [], [], []
         self.modules, self.stacks = {}, {}
@@ -101,8 +121,14 @@ class _Teller:
     def tell(self) -> dict:
         for node in self.module.graph.nodes:
             getattr(self, "_" + node.op)(node)
-        return {"inputs": self.inputs, "modules": [list(m) for m in self.modules], "stacks": [list(s) for s in self.stacks],
-                "nodes": self.nodes, "outputs": self.outputs, "draws": self.draws}
+        return {
+            "inputs": self.inputs,
+            "modules": [list(m) for m in self.modules],
+            "stacks": [list(s) for s in self.stacks],
+            "nodes": self.nodes,
+            "outputs": self.outputs,
+            "draws": self.draws,
+        }
 
     def _name(self, node) -> None:
         self.values[node], self.count = self.count, self.count + 1
@@ -222,8 +248,10 @@ class _Teller:
             place["module"] = self.modules.setdefault((_path(path), kind.rsplit(".", 1)[-1]), len(self.modules))
         if node.meta.get("partitioner_tag") == "is_backward":
             place["derivative"] = True
-        frames = tuple(f"{file}:{line} {function}" for file, line, function in
-                       reversed(re.findall(r'File "([^"\n]*)", line (\d+), in ([^\n]*)', node.stack_trace or "")))
+        frames = tuple(
+            f"{file}:{line} {function}"
+            for file, line, function in reversed(re.findall(r'File "([^"\n]*)", line (\d+), in ([^\n]*)', node.stack_trace or ""))
+        )
         if frames:
             place["stack"] = self.stacks.setdefault(frames, len(self.stacks))
         return place
@@ -234,8 +262,14 @@ def _on_device(value) -> list:
     values = value if isinstance(value, (list, tuple)) else [value]
     if all(v.device.type == "cpu" for v in values if isinstance(v, torch.Tensor)):
         return []
-    return [{"dtype": str(v.dtype).removeprefix("torch."), "sizes": [s if isinstance(s, int) else None for s in v.shape]}
-            if isinstance(v, torch.Tensor) else v if isinstance(v, int) else None for v in values]
+    return [
+        {"dtype": str(v.dtype).removeprefix("torch."), "sizes": [s if isinstance(s, int) else None for s in v.shape]}
+        if isinstance(v, torch.Tensor)
+        else v
+        if isinstance(v, int)
+        else None
+        for v in values
+    ]
 
 
 def _path(told: str) -> str:

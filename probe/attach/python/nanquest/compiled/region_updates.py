@@ -11,7 +11,7 @@ from ..pytorch.guarded import guarded, in_backward
 from ..pytorch.names import is_plain, living_optimizers
 from ..pytorch.shards import own_part
 
-_known = {}          # id of a compiled graph -> (weak reference to it, weak reference to its optimizer, None if it has none)
+_known = {}  # id of a compiled graph -> (weak reference to it, weak reference to its optimizer, None if it has none)
 
 
 def remove() -> None:
@@ -30,8 +30,14 @@ def _optimizer_of(graph, written):
     for key in [key for key, (made, _) in _known.items() if made() is None]:
         del _known[key]
     memory = {tensor.data_ptr() for tensor in written if tensor.numel()}
-    found = next((optimizer for optimizer in living_optimizers()
-                  if any(is_plain(part) and part.data_ptr() in memory for part in map(own_part, _weights(optimizer)))), None)
+    found = next(
+        (
+            optimizer
+            for optimizer in living_optimizers()
+            if any(is_plain(part) and part.data_ptr() in memory for part in map(own_part, _weights(optimizer)))
+        ),
+        None,
+    )
     _known[id(graph)] = weakref.ref(graph), found and weakref.ref(found)
     return found
 

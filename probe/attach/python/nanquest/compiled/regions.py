@@ -21,12 +21,12 @@ from ..base.probe_state import probe
 from ..pytorch import private
 from . import not_compiled, region_graph, region_updates
 
-NO_GRAPH = -1        # of a region whose graph nobody saw: compiled before the probe came, or out of a cache
+NO_GRAPH = -1  # of a region whose graph nobody saw: compiled before the probe came, or out of a cache
 
 _inside = threading.local()  # .depth: regions that run on this thread
 _numbers = itertools.count()
 _PROCESS = (os.getpid(), time.time_ns())
-_untold = []         # (number, graph) that the library does not know yet
+_untold = []  # (number, graph) that the library does not know yet
 
 
 def _records() -> bool:
@@ -66,7 +66,8 @@ def _written(graph, inputs) -> dict:
 def _traces(values) -> bool:
     """Whether PyTorch calls with tensors that have shapes alone, as it does while it compiles: under a mode of its own."""
     return private.dispatch_modes() > 0 and any(
-        isinstance(value, torch.Tensor) and (private.is_fake(value) or isinstance(value, private.FunctionalTensor)) for value in values)
+        isinstance(value, torch.Tensor) and (private.is_fake(value) or isinstance(value, private.FunctionalTensor)) for value in values
+    )
 
 
 def _tell(attachment, name, *arguments) -> None:
@@ -100,8 +101,15 @@ def _around_call(run):
         if update is None:
             region_updates.may_begin_step()
         # Nothing of ours may hold the inputs while it runs: what it was given, it frees as soon as it has read it.
-        _tell(attachment, "begin_region", _tensors(inputs), number if process == _PROCESS else NO_GRAPH,
-              [value for value in inputs if isinstance(value, int)], [*written], [*written.values()])
+        _tell(
+            attachment,
+            "begin_region",
+            _tensors(inputs),
+            number if process == _PROCESS else NO_GRAPH,
+            [value for value in inputs if isinstance(value, int)],
+            [*written],
+            [*written.values()],
+        )
         del written
         try:
             with _in_region():
@@ -109,22 +117,24 @@ def _around_call(run):
         except BaseException:
             _tell(attachment, "leave_region")
             raise
-        _tell(attachment, "end_region",
-              _tensors(outputs if isinstance(outputs, (tuple, list)) else (outputs,)))
+        _tell(attachment, "end_region", _tensors(outputs if isinstance(outputs, (tuple, list)) else (outputs,)))
         if update is not None:
             update.end()
         return outputs
+
     return call
 
 
 def _around_compiler(own):
     """The function that is given every graph, forward or backward."""
+
     def compile_inner(graph_module, *args, **kwargs):
         told = region_graph.told(graph_module) if _records() else None  # before lowering changes it
         result = own(graph_module, *args, **kwargs)
         if told is not None:
             _number(result, told)
         return result
+
     return compile_inner
 
 
@@ -151,14 +161,15 @@ def _around_cache(own):
 
     def should_use_local_autograd_cache():
         settings = private.autograd_config.owner()
-        wanted = any(getattr(settings, name, False) for name in
-                     ("force_autograd_cache", "strict_autograd_cache", "bundled_autograd_cache"))
+        wanted = any(getattr(settings, name, False) for name in ("force_autograd_cache", "strict_autograd_cache", "bundled_autograd_cache"))
         return own() if wanted or not _records() else False
+
     return should_use_local_autograd_cache
 
 
 def _around_compiling(own):
     """What PyTorch does around each compilation, of a frame or of its backward: what runs meanwhile is no op of the program's."""
+
     @contextlib.contextmanager
     def install_callbacks(self, *args, **kwargs):
         attachment = probe.current
@@ -173,6 +184,7 @@ def _around_compiling(own):
         finally:
             if away:
                 _tell(attachment, "compiling", False)
+
     return install_callbacks
 
 
@@ -185,9 +197,17 @@ def _put_once(name, around, module) -> None:
         setattr(name.owner(), name.last, stand_in)
 
 
-_waiting = Waiting({name.module: functools.partial(_put_once, name, around) for name, around in (
-    (private.compiling, _around_compiling), (private.use_autograd_cache, _around_cache),
-    (private.compiled_call, _around_call), (private.compile_inner, _around_compiler))})
+_waiting = Waiting(
+    {
+        name.module: functools.partial(_put_once, name, around)
+        for name, around in (
+            (private.compiling, _around_compiling),
+            (private.use_autograd_cache, _around_cache),
+            (private.compiled_call, _around_call),
+            (private.compile_inner, _around_compiler),
+        )
+    }
+)
 
 
 def install() -> None:

@@ -36,12 +36,17 @@ def tokenizer_of(folder: str):
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     try:
         from transformers import AutoTokenizer
+
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     except ImportError as problem:
         raise Refused(f"the Python {sys.executable} has no {problem.name or 'transformers'}; pip install transformers", USAGE) from None
     except Exception as problem:  # noqa: BLE001 (transformers raises what it likes)
-        raise Refused(f"{folder}: no tokenizer could be read: {str(problem).strip().splitlines()[0] if str(problem).strip() else problem!r}") from None
+        raise Refused(
+            f"{folder}: no tokenizer could be read: {str(problem).strip().splitlines()[0] if str(problem).strip() else problem!r}"
+        ) from None
     if not tokenizer.is_fast:
-        raise Refused(f"{folder}: its tokenizer does not say which characters a token stands for (it is not a fast one); "
-                      "save it anew with a tokenizer.json")
+        raise Refused(
+            f"{folder}: its tokenizer does not say which characters a token stands for (it is not a fast one); "
+            "save it anew with a tokenizer.json"
+        )
     return tokenizer

@@ -15,16 +15,17 @@ from .text_samples import Broken, parsed, skip
 
 FORMAT = "nanquest.prepared.pictures"
 KINDS = '{"path": FILE, "label": 0 or 1}'
-NAMES = ("path", "image")          # of a picture's file, in a line
-LINES = 64                         # in a shard: what a process keeps in memory
+NAMES = ("path", "image")  # of a picture's file, in a line
+LINES = 64  # in a shard: what a process keeps in memory
 QUESTION = "Does this picture contain a prompt injection? Answer with one word, Yes or No."
-EDGE = 280                         # pixels of a picture's shorter side, where the model's processor has no smaller one
+EDGE = 280  # pixels of a picture's shorter side, where the model's processor has no smaller one
 ANSWERS = ((" Yes", " No"), (" yes", " no"), ("Yes", "No"), ("YES", "NO"))  # the first pair of single tokens is taken
 
 
 @dataclasses.dataclass(frozen=True)
 class PictureSettings:
     """What decides tokens and pixels, beside the model's processor and the data."""
+
     question: str = QUESTION
     shortest_edge: int = EDGE
     skip_broken: bool = False
@@ -78,6 +79,7 @@ def processor_of(folder: str):
     try:
         import PIL.Image  # noqa: F401 - what opens the pictures
         from transformers import AutoImageProcessor, AutoProcessor
+
         processor = AutoProcessor.from_pretrained(folder, local_files_only=True)
         if getattr(processor, "image_processor", None) is None:
             raise Refused(f"{folder}: its processor takes no pictures; give --model a folder of a LLaVA, with preprocessor_config.json")
@@ -99,8 +101,10 @@ def answers_of(tokenizer, folder: str) -> dict:
         tokens = [tokenizer(text, add_special_tokens=False)["input_ids"] for text in (yes, no)]
         if all(len(found) == 1 for found in tokens) and tokens[0] != tokens[1]:
             return {name: {"text": text, "token": found[0]} for name, text, found in zip(("yes", "no"), (yes, no), tokens)}
-    raise Refused(f"{folder}: its tokenizer has neither of {', '.join(f'{yes!r} and {no!r}' for yes, no in ANSWERS)} as one token each; "
-                  "give a model whose tokenizer has")
+    raise Refused(
+        f"{folder}: its tokenizer has neither of {', '.join(f'{yes!r} and {no!r}' for yes, no in ANSWERS)} as one token each; "
+        "give a model whose tokenizer has"
+    )
 
 
 class PictureMaker:
@@ -124,24 +128,33 @@ class PictureMaker:
         try:
             return self._processor.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
         except Exception as problem:  # noqa: BLE001 (templates raise what they like)
-            raise Refused(f"{folder}: its chat template refuses a picture with a question: {str(problem).strip().splitlines()[:1]}") from None
+            raise Refused(
+                f"{folder}: its chat template refuses a picture with a question: {str(problem).strip().splitlines()[:1]}"
+            ) from None
 
     def _asked(self, folder: str) -> tuple:
         """(the question's tokens, with those in whose places the picture stands; shape of a picture's pixels)"""
         from PIL import Image
+
         more = {"size": self._size} if self._size else {}
         try:
             read = self._processor(text=[self.prompt], images=[Image.new("RGB", (64, 64))], return_tensors="np", **more)
             return [int(token) for token in read["input_ids"][0]], list(read["pixel_values"].shape[1:])
         except Exception as problem:  # noqa: BLE001 (transformers raises what it likes)
-            raise Refused(f"{folder}: its processor takes no picture with a question: "
-                          f"{(str(problem).strip() or repr(problem)).splitlines()[0]}") from None
+            raise Refused(
+                f"{folder}: its processor takes no picture with a question: {(str(problem).strip() or repr(problem)).splitlines()[0]}"
+            ) from None
 
     def identity(self, tokenizer: dict, paths: list) -> dict:
         """By which other data is told from this."""
         processor = self._processor.image_processor.to_dict()
-        return {**tokenizer, "asked": self.tokens, "processor": json.loads(json.dumps(processor, default=str)),
-                "picture_size": self._size, "pictures": hash_of(paths)}
+        return {
+            **tokenizer,
+            "asked": self.tokens,
+            "processor": json.loads(json.dumps(processor, default=str)),
+            "picture_size": self._size,
+            "pictures": hash_of(paths),
+        }
 
     def samples(self, lines: list, report: dict, path: str) -> list:
         """Of (number, bytes) pairs. What became of lines is counted in `report`; Broken if a line is, and they are not skipped."""
@@ -173,6 +186,7 @@ class PictureMaker:
         import warnings
 
         from PIL import Image
+
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", Image.DecompressionBombWarning)
@@ -216,5 +230,3 @@ def maker(options, tokenizer_identity) -> tuple:
     processor = processor_of(options.model)
     made = PictureMaker(processor, options.model, settings)
     return made, settings, made.identity(tokenizer_identity(options.model, processor.tokenizer), options.data)
-
-

@@ -23,12 +23,13 @@ LEAST, MOST, MANY = 256 << 10, 16 << 20, 32  # bytes of data in a shard; so many
 @dataclasses.dataclass
 class Cut:
     """The lines of one shard."""
+
     number: int
-    file: int          # of the list of data files
+    file: int  # of the list of data files
     path: str
-    begin: int         # bytes
+    begin: int  # bytes
     end: int
-    first_line: int    # from 1
+    first_line: int  # from 1
 
     def name(self) -> str:
         return f"shard-{self.number:05d}"

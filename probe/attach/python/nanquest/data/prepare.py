@@ -22,7 +22,7 @@ from . import model_folder, picture_samples, plan, shard_files, text_samples
 from .model_folder import BAD_FILE, DONE, FOUND, INTERRUPTED, USAGE, Refused
 from .text_samples import LEARN, LONG, Broken, Maker, Settings
 
-USUAL = 1024     # tokens of a row, where the model bears more
+USUAL = 1024  # tokens of a row, where the model bears more
 
 HELP = """turns lines of JSON into tokens for nanquest-trainer, with the tokenizer and chat template of a model folder. A line is
 {"text": …}, {"prompt": …, "completion": …} or {"messages": [{"role": …, "content": …}, …]} (with "tools", if the template takes them).
@@ -43,31 +43,59 @@ def _least(least: int):
         if not text.isdigit() or int(text) < least:
             raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
         return int(text)
+
     return whole
 
 
 def add_to(verbs) -> None:
     """The sub-command's options."""
-    sub = verbs.add_parser("prepare", help="lines of JSON to tokens for nanquest-trainer", description=HELP, epilog=EXAMPLE,
-                           formatter_class=argparse.RawDescriptionHelpFormatter)
+    sub = verbs.add_parser(
+        "prepare",
+        help="lines of JSON to tokens for nanquest-trainer",
+        description=HELP,
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     sub.add_argument("--model", required=True, metavar="DIR", help="folder of a Hugging Face model: config.json and tokenizer")
     sub.add_argument("--data", required=True, nargs="+", metavar="FILE", help="files of JSON lines")
     sub.add_argument("--out", required=True, metavar="DIR", help="folder for the shards; made if it is not there")
-    sub.add_argument("--max-length", type=_least(2), default=None, metavar="N",
-                     help=f"tokens of a row at most (default: {USUAL}, or what the model bears if that is less)")
-    sub.add_argument("--long", choices=LONG, default=Settings.long,
-                     help="what becomes of a line with more tokens: cut off, split into several, passed over (default: %(default)s)")
-    sub.add_argument("--learn", choices=LEARN, default=Settings.learn,
-                     help="which tokens the loss counts: completions and what the assistant says, only its last message, or all; of "
-                          '"text" always all (default: %(default)s)')
+    sub.add_argument(
+        "--max-length",
+        type=_least(2),
+        default=None,
+        metavar="N",
+        help=f"tokens of a row at most (default: {USUAL}, or what the model bears if that is less)",
+    )
+    sub.add_argument(
+        "--long",
+        choices=LONG,
+        default=Settings.long,
+        help="what becomes of a line with more tokens: cut off, split into several, passed over (default: %(default)s)",
+    )
+    sub.add_argument(
+        "--learn",
+        choices=LEARN,
+        default=Settings.learn,
+        help="which tokens the loss counts: completions and what the assistant says, only its last message, or all; of "
+        '"text" always all (default: %(default)s)',
+    )
     sub.add_argument("--no-eos", dest="eos", action="store_false", help="put no end-of-text token behind text and completions")
     sub.add_argument("--packing", action="store_true", help="several samples in a row, as many as fit; none sees another")
-    sub.add_argument("--length-groups", type=_least(2), default=0, metavar="N",
-                     help="rows of similar length are learned from together, in groups of N: less padding (default: rows of any length)")
+    sub.add_argument(
+        "--length-groups",
+        type=_least(2),
+        default=0,
+        metavar="N",
+        help="rows of similar length are learned from together, in groups of N: less padding (default: rows of any length)",
+    )
     sub.add_argument("--question", metavar="TEXT", help=f"what the model is asked of each picture (default: {picture_samples.QUESTION})")
-    sub.add_argument("--shortest-edge", type=_least(1), metavar="N",
-                     help=f"pixels of a picture's shorter side before its middle is taken (default: {picture_samples.EDGE}, or what the model's processor "
-                          "says if that is less)")
+    sub.add_argument(
+        "--shortest-edge",
+        type=_least(1),
+        metavar="N",
+        help=f"pixels of a picture's shorter side before its middle is taken (default: {picture_samples.EDGE}, or what the model's processor "
+        "says if that is less)",
+    )
     sub.add_argument("--skip-broken", action="store_true", help="pass over lines that can't be used; the manifest names them")
     sub.add_argument("--processes", type=_least(1), default=None, metavar="N", help="default: one a core")
     sub.add_argument("--overwrite", action="store_true", help="replace other prepared data in --out")
@@ -80,8 +108,15 @@ def _settings(options, config: dict) -> Settings:
         raise Refused(f"--max-length {options.max_length} is more than the {bears} tokens that the model bears (config.json)", USAGE)
     if options.packing and options.length_groups:
         raise Refused("--packing makes all rows about as long, so --length-groups has nothing to do; give one of the two", USAGE)
-    return Settings(options.max_length or min(USUAL, bears or USUAL), options.long, options.learn, options.eos, options.packing,
-                    options.length_groups, options.skip_broken)
+    return Settings(
+        options.max_length or min(USUAL, bears or USUAL),
+        options.long,
+        options.learn,
+        options.eos,
+        options.packing,
+        options.length_groups,
+        options.skip_broken,
+    )
 
 
 # In the worker processes: forked, so that they have the tokenizer.
@@ -142,14 +177,17 @@ def _make_all(cuts: list, options) -> list:
     if len(waiting) < len(cuts):
         say(f"{len(cuts) - len(waiting)} of {len(cuts)} shards are there already")
     progress = _Progress(len(waiting), _worker.maker.unit)
-    pool = ProcessPoolExecutor(min(options.processes or len(os.sched_getaffinity(0)), max(len(waiting), 1)),
-                               multiprocessing.get_context("fork"), _begin_worker)
+    pool = ProcessPoolExecutor(
+        min(options.processes or len(os.sched_getaffinity(0)), max(len(waiting), 1)), multiprocessing.get_context("fork"), _begin_worker
+    )
     try:
         for shard, made in [(shard, pool.submit(_make, shard, options.out)) for shard in waiting]:
             reports[shard.number] = made.result()
             progress.add(reports[shard.number])
     except BrokenProcessPool:
-        raise Refused("a process was killed, maybe for want of memory; the same command goes on, --processes 1 takes the least", BAD_FILE) from None
+        raise Refused(
+            "a process was killed, maybe for want of memory; the same command goes on, --processes 1 takes the least", BAD_FILE
+        ) from None
     finally:
         progress.close()
         pool.shutdown(cancel_futures=True)
@@ -158,14 +196,23 @@ def _make_all(cuts: list, options) -> list:
 
 def _manifest(options, settings, config: dict, tokenizer: dict, hashes: list, cuts: list, reports: list, key: str) -> dict:
     total = {name: sum(report[name] for report in reports) for name in _worker.maker.totals}
-    shards = [{"name": shard.name() + ".bin", **{name: report[name] for name in ("file", "bytes", "crc32", *_worker.maker.counts)}}
-              for shard, report in zip(cuts, reports) if report["samples"]]
-    return {"version": shard_files.VERSION, "key": key,
-            "files": [{"path": path, "sha256": sha256} for path, sha256 in zip(options.data, hashes)],
-            "settings": dataclasses.asdict(settings), "tokenizer": tokenizer, "model": {"path": options.model, "vocabulary": config.get("vocab_size")},
-            "total": total, **_worker.maker.about(reports),
-            "skipped": [[options.data[report["file"]] + f":{line}", why] for report in reports for line, why in report["reasons"]],
-            "shards": shards}
+    shards = [
+        {"name": shard.name() + ".bin", **{name: report[name] for name in ("file", "bytes", "crc32", *_worker.maker.counts)}}
+        for shard, report in zip(cuts, reports)
+        if report["samples"]
+    ]
+    return {
+        "version": shard_files.VERSION,
+        "key": key,
+        "files": [{"path": path, "sha256": sha256} for path, sha256 in zip(options.data, hashes)],
+        "settings": dataclasses.asdict(settings),
+        "tokenizer": tokenizer,
+        "model": {"path": options.model, "vocabulary": config.get("vocab_size")},
+        "total": total,
+        **_worker.maker.about(reports),
+        "skipped": [[options.data[report["file"]] + f":{line}", why] for report in reports for line, why in report["reasons"]],
+        "shards": shards,
+    }
 
 
 def _count(number: int, word: str) -> str:
@@ -174,7 +221,9 @@ def _count(number: int, word: str) -> str:
 
 def _tell(manifest: dict, options, verb: str) -> None:
     total = manifest["total"]
-    first, *more = _worker.maker.told(manifest, f"{in_words(sum(shard['bytes'] for shard in manifest['shards']))} in {_count(len(manifest['shards']), 'shard')}")
+    first, *more = _worker.maker.told(
+        manifest, f"{in_words(sum(shard['bytes'] for shard in manifest['shards']))} in {_count(len(manifest['shards']), 'shard')}"
+    )
     print(first)
     if total["skipped"]:
         print(f"passed over      {_count(total['skipped'], 'line')}; the first: {manifest['skipped'][0][0]}: {manifest['skipped'][0][1]}")
@@ -187,17 +236,28 @@ def _text_maker(options, config: dict) -> tuple:
     """(Maker, its settings, the tokenizer's identity)"""
     for name in ("question", "shortest_edge"):
         if getattr(options, name) is not None:
-            raise Refused(f"--{name.replace('_', '-')} is for pictures, and {options.data[0]} begins with a line of text; leave it out", USAGE)
+            raise Refused(
+                f"--{name.replace('_', '-')} is for pictures, and {options.data[0]} begins with a line of text; leave it out", USAGE
+            )
     settings = _settings(options, config)
     tokenizer = model_folder.tokenizer_of(options.model)
     if isinstance(config.get("vocab_size"), int) and len(tokenizer) > config["vocab_size"]:
-        say(f"the tokenizer knows {len(tokenizer)} tokens, the model {config['vocab_size']}: a line that uses the others will be refused in training")
+        say(
+            f"the tokenizer knows {len(tokenizer)} tokens, the model {config['vocab_size']}: a line that uses the others will be refused in training"
+        )
     return Maker(tokenizer, settings), settings, text_samples.identity(options.model, tokenizer)
 
 
 def _picture_maker(options) -> tuple:
     """(PictureMaker, its settings, the tokenizer's identity)"""
-    for name, usual in (("max_length", None), ("long", Settings.long), ("learn", Settings.learn), ("eos", True), ("packing", False), ("length_groups", 0)):
+    for name, usual in (
+        ("max_length", None),
+        ("long", Settings.long),
+        ("learn", Settings.learn),
+        ("eos", True),
+        ("packing", False),
+        ("length_groups", 0),
+    ):
         if getattr(options, name) != usual:
             flag = "no-eos" if name == "eos" else name.replace("_", "-")
             raise Refused(f"--{flag} is for text, and {options.data[0]} begins with a picture; leave it out", USAGE)
@@ -220,7 +280,11 @@ def _prepare(options) -> int:
                 raise Refused(f"{', '.join(options.data)}: no line could be used{why}")
             plan.finish(options.out, manifest)
     if options.json:
-        print(json.dumps({name: manifest[name] for name in ("format", "version", "total", "longest", "skipped") if name in manifest}, indent=1))
+        print(
+            json.dumps(
+                {name: manifest[name] for name in ("format", "version", "total", "longest", "skipped") if name in manifest}, indent=1
+            )
+        )
     else:
         _tell(manifest, options, "yesno" if pictures else "finetune")
     return FOUND if manifest["total"]["skipped"] else DONE

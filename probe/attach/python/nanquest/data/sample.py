@@ -22,18 +22,25 @@ EXAMPLE = """examples:
 Exit code: 0 done, 2 usage, 3 a bad file, 130 interrupted."""
 
 # Options that are nanquest-trainer's, whose defaults they have: name, metavar, what for.
-HANDED_ON = (("max-new", "N", "tokens that are added, at most (128)"),
-             ("temperature", "X", "the higher, the less likely tokens come; 0: always the likeliest (0)"),
-             ("top-p", "X", "draw from the likeliest tokens that together have this probability (1: from all)"),
-             ("seed", "N", "of what is drawn (42)"),
-             ("device", "NAME", "cpu, cuda, cuda:1 (cpu)"),
-             ("amp-dtype", "FORMAT", "fp32, bf16, fp16 or auto (auto)"))
+HANDED_ON = (
+    ("max-new", "N", "tokens that are added, at most (128)"),
+    ("temperature", "X", "the higher, the less likely tokens come; 0: always the likeliest (0)"),
+    ("top-p", "X", "draw from the likeliest tokens that together have this probability (1: from all)"),
+    ("seed", "N", "of what is drawn (42)"),
+    ("device", "NAME", "cpu, cuda, cuda:1 (cpu)"),
+    ("amp-dtype", "FORMAT", "fp32, bf16, fp16 or auto (auto)"),
+)
 
 
 def add_to(verbs) -> None:
     """The sub-command's options."""
-    sub = verbs.add_parser("sample", help="what a model, or a fine-tune of it, says to a text", description=HELP, epilog=EXAMPLE,
-                           formatter_class=argparse.RawDescriptionHelpFormatter)
+    sub = verbs.add_parser(
+        "sample",
+        help="what a model, or a fine-tune of it, says to a text",
+        description=HELP,
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     sub.add_argument("--model", required=True, metavar="DIR", help="folder of a Hugging Face model: config.json, weights and tokenizer")
     sub.add_argument("--adapter", metavar="DIR", help="with the adapter in this folder, as nanquest-trainer finetune and PEFT write it")
     sub.add_argument("--chat", action="store_true", help="each prompt is what a user says, in the model's chat template")
@@ -108,9 +115,12 @@ def _prompts(options):
 def _tell(options, tokenizer, prompt: str, tokens: list, answer: dict) -> None:
     # Together, as a token may be half a letter, and some tokenizers drop the blank before the first word.
     before, whole = (tokenizer.decode(t, skip_special_tokens=True) for t in (tokens, tokens + answer["tokens"]))
-    added = whole[len(before):] if whole.startswith(before) else tokenizer.decode(answer["tokens"], skip_special_tokens=True)
+    added = whole[len(before) :] if whole.startswith(before) else tokenizer.decode(answer["tokens"], skip_special_tokens=True)
     if options.json:
-        print(json.dumps({"prompt": prompt, "text": added, "tokens": answer["tokens"], "ended": answer["ended"]}, ensure_ascii=False), flush=True)
+        print(
+            json.dumps({"prompt": prompt, "text": added, "tokens": answer["tokens"], "ended": answer["ended"]}, ensure_ascii=False),
+            flush=True,
+        )
     else:
         print(added if options.chat else prompt + added, flush=True)
 

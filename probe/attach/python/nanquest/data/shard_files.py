@@ -13,7 +13,7 @@ MAGIC = b"nqtokens"
 HEAD = struct.Struct("<8sIIQQQ24x")  # magic, version, bytes of a token, tokens, samples, rows
 PICTURES_MAGIC = b"nqimages"
 PICTURES_HEAD = struct.Struct("<8sIIQIII28x")  # magic, version, bytes of a pixel's value, samples, channels, height, width
-COLOURS = 256    # values of a channel that a byte can stand for
+COLOURS = 256  # values of a channel that a byte can stand for
 MANIFEST = "manifest.json"
 PART = ".part"
 
@@ -21,6 +21,7 @@ PART = ".part"
 @dataclasses.dataclass
 class Sample:
     """A line's tokens, or a piece of them. `learned`: 1 for each token that the loss counts."""
+
     line: int
     tokens: list
     learned: list
@@ -29,6 +30,7 @@ class Sample:
 @dataclasses.dataclass
 class Picture:
     """A line's picture as the model sees it, float32 [channels, height, width]."""
+
     line: int
     file: str
     label: int
@@ -63,6 +65,7 @@ def _padded(content: bytes) -> bytes:
 def shard_bytes(rows: list) -> bytes:
     """A shard of `rows`, each a list of samples."""
     import numpy as np
+
     samples = [sample for row in rows for sample in row]
     lengths = [len(sample.tokens) for sample in samples]
     tokens = np.fromiter((t for sample in samples for t in sample.tokens), np.uint32, sum(lengths))
@@ -74,7 +77,9 @@ def shard_bytes(rows: list) -> bytes:
     lines = np.array([sample.line for sample in samples], "<u4")
     head = HEAD.pack(MAGIC, VERSION, tokens.itemsize, tokens.size, len(samples), len(rows))
     little = tokens.astype(tokens.dtype.newbyteorder("<"))
-    return b"".join([head, _padded(little.tobytes()), _padded(learned.tobytes()), starts.tobytes(), firsts.tobytes(), _padded(lines.tobytes())])
+    return b"".join(
+        [head, _padded(little.tobytes()), _padded(learned.tobytes()), starts.tobytes(), firsts.tobytes(), _padded(lines.tobytes())]
+    )
 
 
 def packed(samples: list, room: int) -> list:
@@ -98,6 +103,7 @@ def packed(samples: list, room: int) -> list:
 def _palette(pictures: list, channels: int):
     """([channels, COLOURS] of the values that there are, [picture: a byte for each of its values]); None if there are more. Nothing is lost."""
     import numpy as np
+
     known = [np.zeros(0, np.float32)] * channels
     for pixels in pictures:
         for channel in range(channels):
@@ -109,21 +115,32 @@ def _palette(pictures: list, channels: int):
                 known[channel] = np.union1d(known[channel], values[new])
                 if known[channel].size > COLOURS or not np.isfinite(known[channel]).all():
                     return None
-    codes = [np.stack([np.searchsorted(known[channel], pixels[channel]) for channel in range(channels)]).astype(np.uint8) for pixels in pictures]
+    codes = [
+        np.stack([np.searchsorted(known[channel], pixels[channel]) for channel in range(channels)]).astype(np.uint8) for pixels in pictures
+    ]
     table = np.zeros((channels, COLOURS), "<f4")
     for channel in range(channels):
-        table[channel, :known[channel].size] = known[channel]
+        table[channel, : known[channel].size] = known[channel]
     return table, codes
 
 
 def picture_shard_bytes(pictures: list, shape: list) -> bytes:
     """A shard of pictures of that shape: processed pixels have few values, so a byte for each and a table of them is all."""
     import numpy as np
+
     names = [picture.file.encode("utf-8", "replace") for picture in pictures]
     ends = np.concatenate([[0], np.cumsum([len(name) for name in names], dtype=np.uint64)]).astype("<u8")
     found = _palette([picture.pixels for picture in pictures], shape[0])
     table, values = found if found else (None, [picture.pixels.astype("<f4") for picture in pictures])
     head = PICTURES_HEAD.pack(PICTURES_MAGIC, VERSION, 1 if found else 4, len(pictures), *shape)
-    return b"".join([head, _padded(np.array([picture.line for picture in pictures], "<u4").tobytes()),
-                     _padded(np.array([picture.label for picture in pictures], np.uint8).tobytes()), ends.tobytes(), _padded(b"".join(names)),
-                     table.tobytes() if found else b"", _padded(b"".join(value.tobytes() for value in values))])
+    return b"".join(
+        [
+            head,
+            _padded(np.array([picture.line for picture in pictures], "<u4").tobytes()),
+            _padded(np.array([picture.label for picture in pictures], np.uint8).tobytes()),
+            ends.tobytes(),
+            _padded(b"".join(names)),
+            table.tobytes() if found else b"",
+            _padded(b"".join(value.tobytes() for value in values)),
+        ]
+    )

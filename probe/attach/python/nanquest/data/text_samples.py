@@ -24,6 +24,7 @@ class Broken(Exception):
 @dataclasses.dataclass(frozen=True)
 class Settings:
     """What decides the tokens, beside the model's tokenizer and the data."""
+
     max_length: int
     long: str = "cut"
     learn: str = "answers"
@@ -36,17 +37,19 @@ class Settings:
 @dataclasses.dataclass
 class Text:
     """What is given to the tokenizer, and which characters of it are learned (None: all)."""
+
     line: int
     text: str
     spans: list | None
-    whole: bool = False             # the text has its special tokens already (a chat template's)
-    learned: list | None = None     # by token, where the template says so itself
+    whole: bool = False  # the text has its special tokens already (a chat template's)
+    learned: list | None = None  # by token, where the template says so itself
     tokens: list | None = None
 
 
 def identity(folder: str, tokenizer) -> dict:
     """By which another tokenizer is told from this one: its files with size and CRC-32, and what can change beside them."""
     import os
+
     files = {}
     for name in TOKENIZER_FILES:
         try:
@@ -57,10 +60,16 @@ def identity(folder: str, tokenizer) -> dict:
             continue
     template = tokenizer.chat_template
     text = template if isinstance(template, str) else json.dumps(template, sort_keys=True)
-    return {"class": type(tokenizer).__name__, "size": len(tokenizer), "files": files,
-            "backend_crc32": zlib.crc32(tokenizer.backend_tokenizer.to_str().encode()),
-            "template_crc32": zlib.crc32((text or "").encode()),
-            "bos": tokenizer.bos_token_id, "eos": tokenizer.eos_token_id, "pad": tokenizer.pad_token_id}
+    return {
+        "class": type(tokenizer).__name__,
+        "size": len(tokenizer),
+        "files": files,
+        "backend_crc32": zlib.crc32(tokenizer.backend_tokenizer.to_str().encode()),
+        "template_crc32": zlib.crc32((text or "").encode()),
+        "bos": tokenizer.bos_token_id,
+        "eos": tokenizer.eos_token_id,
+        "pad": tokenizer.pad_token_id,
+    }
 
 
 def parsed(content: bytes, kinds: str) -> dict:
@@ -114,8 +123,9 @@ class Maker:
             group = [text for text in texts if text.whole == whole and text.tokens is None]
             if not group:
                 continue
-            read = self._tokenizer([text.text for text in group], add_special_tokens=not whole, return_offsets_mapping=True,
-                                   return_attention_mask=False)
+            read = self._tokenizer(
+                [text.text for text in group], add_special_tokens=not whole, return_offsets_mapping=True, return_attention_mask=False
+            )
             for text, tokens, offsets in zip(group, read["input_ids"], read["offset_mapping"]):
                 text.tokens, text.learned = tokens, self._mask(text, offsets)
         for text in texts:
@@ -156,9 +166,16 @@ class Maker:
 
     def _chat(self, number: int, messages, first: int, line: dict) -> Text:
         """`first`: number of the message from which on answers are learned."""
-        if not isinstance(messages, list) or not messages or not all(isinstance(m, dict) and isinstance(m.get("role"), str) for m in messages):
+        if (
+            not isinstance(messages, list)
+            or not messages
+            or not all(isinstance(m, dict) and isinstance(m.get("role"), str) for m in messages)
+        ):
             raise Broken('"messages" is not a list of {"role": …, "content": …}')
-        if any(isinstance(m.get("content"), list) and any(not isinstance(p, dict) or p.get("type") != "text" for p in m["content"]) for m in messages):
+        if any(
+            isinstance(m.get("content"), list) and any(not isinstance(p, dict) or p.get("type") != "text" for p in m["content"])
+            for m in messages
+        ):
             raise Broken("a message has a part that is not text: pictures in chats are not prepared, only pictures with labels")
         answers = [n for n, m in enumerate(messages) if m["role"] == "assistant" and n >= first]
         if not answers and self._settings.learn != "all":
@@ -178,20 +195,24 @@ class Maker:
     def _answer(self, messages: list, n: int, text: str, more: dict) -> tuple:
         """Where message `n` stands in `text`: behind what the template asks the model with, up to the end of its turn."""
         before = self._rendered(messages[:n], add_generation_prompt=True, **more) if n else ""
-        upto = text if n == len(messages) - 1 else self._rendered(messages[:n + 1], **more)
+        upto = text if n == len(messages) - 1 else self._rendered(messages[: n + 1], **more)
         if n == 0:  # nothing was asked: the turn's own beginning is not told from it
             begin = text.find(str(messages[0].get("content")))
-            before = text[:max(begin, 0)]
+            before = text[: max(begin, 0)]
         if not text.startswith(before) or not text.startswith(upto) or len(upto) < len(before):
-            raise Broken(f"the chat template writes message {n + 1} in another way once others follow, so where the answer stands is not "
-                         "known; prepare with --learn last")
+            raise Broken(
+                f"the chat template writes message {n + 1} in another way once others follow, so where the answer stands is not "
+                "known; prepare with --learn last"
+            )
         return len(before), len(upto)
 
     def _rendered(self, messages: list, **more) -> str:
         try:
             return self._tokenizer.apply_chat_template(messages, tokenize=False, **more)
         except Exception as problem:  # noqa: BLE001 (templates raise what they like)
-            raise Broken(f"the chat template refuses it: {str(problem).strip().splitlines()[0] if str(problem).strip() else type(problem).__name__}") from None
+            raise Broken(
+                f"the chat template refuses it: {str(problem).strip().splitlines()[0] if str(problem).strip() else type(problem).__name__}"
+            ) from None
 
     # what becomes of its tokens
 
@@ -218,7 +239,7 @@ class Maker:
                 return []
             report["cut" if self._settings.long == "cut" else "split"] += 1
         ends = range(0, len(tokens), room) if self._settings.long == "split" else (0,)
-        pieces = [Sample(text.line, tokens[at:at + room], learned[at:at + room]) for at in ends]
+        pieces = [Sample(text.line, tokens[at : at + room], learned[at : at + room]) for at in ends]
         pieces = [piece for piece in pieces if any(piece.learned[1:])]  # the first token is nobody's prediction
         if not pieces:
             skip(report, text.line, "nothing to learn is left in it")
@@ -229,10 +250,14 @@ class Maker:
     def shard(self, samples: list, report: dict) -> bytes:
         """Its bytes, of which `report` gets the counts."""
         rows = packed(samples, self._settings.max_length) if self._settings.packing else [[sample] for sample in samples]
-        report.update(rows=len(rows), samples=len(samples), tokens=sum(len(sample.tokens) for sample in samples),
-                      learned=sum(sum(sample.learned[1:]) for sample in samples),
-                      longest=max((sum(len(sample.tokens) for sample in row) for row in rows), default=0),
-                      largest=max((max(sample.tokens) for sample in samples), default=0))
+        report.update(
+            rows=len(rows),
+            samples=len(samples),
+            tokens=sum(len(sample.tokens) for sample in samples),
+            learned=sum(sum(sample.learned[1:]) for sample in samples),
+            longest=max((sum(len(sample.tokens) for sample in row) for row in rows), default=0),
+            largest=max((max(sample.tokens) for sample in samples), default=0),
+        )
         return shard_bytes(rows)
 
     @staticmethod
@@ -243,8 +268,12 @@ class Maker:
     def told(self, manifest: dict, size: str) -> list:
         """Lines for a person."""
         total = manifest["total"]
-        lines = [f"prepared         {total['samples']} samples in {total['rows']} rows, {total['tokens']} tokens, {total['learned']} of them learned; {size}"]
+        lines = [
+            f"prepared         {total['samples']} samples in {total['rows']} rows, {total['tokens']} tokens, {total['learned']} of them learned; {size}"
+        ]
         for name, word in (("cut", "cut off"), ("split", "split")):
             if total[name]:
-                lines.append(f"{word:<16} {total[name]} line{'' if total[name] == 1 else 's'} with more than {self._settings.max_length} tokens (--max-length)")
+                lines.append(
+                    f"{word:<16} {total[name]} line{'' if total[name] == 1 else 's'} with more than {self._settings.max_length} tokens (--max-length)"
+                )
         return lines

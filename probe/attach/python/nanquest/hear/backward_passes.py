@@ -70,6 +70,7 @@ def _around_engine(own):
                 _ends()
             elif create_graph and not accumulates:
                 _is_on_the_way()
+
     return run
 
 
@@ -83,6 +84,7 @@ def _around_zero_grad(own):
     def zero_grad(self, *args, **kwargs):
         _cleared()
         return own(self, *args, **kwargs)
+
     return zero_grad
 
 

@@ -16,10 +16,12 @@ from ..steps.program import known_program
 _NAMED = 2  # so many weights of a flat one are named
 
 # Where its optimizers are, and under which name each holds its flat weights.
-_KINDS = {"deepspeed.runtime.zero.stage_1_and_2": ("DeepSpeedZeroOptimizer", "single_partition_of_fp32_groups"),
-          "deepspeed.runtime.zero.stage3": ("DeepSpeedZeroOptimizer_Stage3", "fp32_partitioned_groups_flat"),
-          "deepspeed.runtime.fp16.fused_optimizer": ("FP16_Optimizer", "fp32_groups_flat"),
-          "deepspeed.runtime.bf16_optimizer": ("BF16_Optimizer", "fp32_groups_flat_partition")}
+_KINDS = {
+    "deepspeed.runtime.zero.stage_1_and_2": ("DeepSpeedZeroOptimizer", "single_partition_of_fp32_groups"),
+    "deepspeed.runtime.zero.stage3": ("DeepSpeedZeroOptimizer_Stage3", "fp32_partitioned_groups_flat"),
+    "deepspeed.runtime.fp16.fused_optimizer": ("FP16_Optimizer", "fp32_groups_flat"),
+    "deepspeed.runtime.bf16_optimizer": ("BF16_Optimizer", "fp32_groups_flat_partition"),
+}
 
 
 def _weights_in(optimizer, i) -> list:
@@ -100,6 +102,7 @@ def _around_step(held, own):
         if update is not None:
             _is_over(self, update)
         return result
+
     return step
 
 
@@ -114,6 +117,7 @@ def _around_scale(own):
         scaled = own(self, value)
         _scaled(scaled, value)
         return scaled
+
     return scale_if_loss
 
 

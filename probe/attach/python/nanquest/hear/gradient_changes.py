@@ -57,6 +57,7 @@ def _around_clip(own):
                 raise
             _clipped(parameters, norm)
         return norm
+
     return clip_grad_norm_
 
 
@@ -66,6 +67,7 @@ def _around(own):
             return own(*args, **kwargs)
         with _Phase():
             return own(*args, **kwargs)
+
     return call
 
 
@@ -85,6 +87,7 @@ def _around_scale(own):
         scaled = own(self, outputs)
         _note_scaled(self, scaled, outputs)
         return scaled
+
     return scale
 
 
@@ -100,6 +103,7 @@ def _around_unscale(own):
             result = own(self, optimizer)
         _unscaled(self, optimizer)
         return result
+
     return unscale_
 
 
@@ -124,6 +128,7 @@ def _around_step(own):
             result = own(self, optimizer, *args, **kwargs)
         _after_scaled_step(optimizer, updates)
         return result
+
     return step
 
 
@@ -138,6 +143,7 @@ def _around_update(own):
             return None
         with _Phase():
             return own(self, *args, **kwargs)
+
     return update
 
 

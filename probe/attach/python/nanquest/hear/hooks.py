@@ -29,7 +29,6 @@ from . import backward_passes, deepspeed, gradient_changes, pipelines, python_op
 OPTIMIZER = 3  # the phase, as the library numbers it
 
 
-
 def begin(attachment, module, args, kwargs):
     """A model is called from outside any module."""
     if in_backward() or elsewhere():
@@ -40,8 +39,11 @@ def begin(attachment, module, args, kwargs):
         return
     if not attachment.started:
         # Another thread than the main one shows that it trains by its first update.
-        if (threading.current_thread() is not threading.main_thread()
-                or not any(p.requires_grad for p in root.parameters()) or not attachment.start()):
+        if (
+            threading.current_thread() is not threading.main_thread()
+            or not any(p.requires_grad for p in root.parameters())
+            or not attachment.start()
+        ):
             return
     program = known_program()
     trained = program.trains(root)
@@ -131,8 +133,12 @@ def _around_call(own):
         if probe.wide_modules is not None:
             given, (args, kwargs) = (args, kwargs), fp32_inputs.inputs(self, args, kwargs)
         attachment = probe.attachment
-        if (attachment is None or attachment.off or (attachment.thread is not None and attachment.thread != get_ident())
-                or probe.module_call is not module_call):
+        if (
+            attachment is None
+            or attachment.off
+            or (attachment.thread is not None and attachment.thread != get_ident())
+            or probe.module_call is not module_call
+        ):
             return own(self, *args, **kwargs)
         seen = probe.program
         if seen is None or not seen.depth:
@@ -172,6 +178,7 @@ def _around_call(own):
         if not depth and seen.passes and not seen.passes % _PASSES:
             _safely(attachment, _keep_in_sight, attachment, result)
         return result
+
     module_call.own = own
     return module_call
 
@@ -220,13 +227,15 @@ def install(attachment) -> None:
     if probe.module_call is None or torch.nn.Module.__call__ is not probe.module_call:
         probe.module_call = _around_call(torch.nn.Module.__call__)
         torch.nn.Module.__call__ = probe.module_call
-    probe.handles.extend([
-        optimizers.register_optimizer_step_pre_hook(before_step),
-        optimizers.register_optimizer_step_post_hook(after_step),
-        # They are here from the start: the fallback is taken among hooks that run, when none can be added.
-        optimizers.register_optimizer_step_pre_hook(fp32_fallback.before_update),
-        optimizers.register_optimizer_step_post_hook(fp32_fallback.after_update),
-    ])
+    probe.handles.extend(
+        [
+            optimizers.register_optimizer_step_pre_hook(before_step),
+            optimizers.register_optimizer_step_post_hook(after_step),
+            # They are here from the start: the fallback is taken among hooks that run, when none can be added.
+            optimizers.register_optimizer_step_pre_hook(fp32_fallback.before_update),
+            optimizers.register_optimizer_step_post_hook(fp32_fallback.after_update),
+        ]
+    )
     probe.handles.extend(rehearsal_role.install(attachment, probe.patches))
     probe.update_hooks = before_step, after_step
     not_compiled.leave(probe.update_hooks)

@@ -38,6 +38,7 @@ def _around_pass(own):
     def one_chunk(self, *args, **kwargs):
         _begins(self, args[0] if args else next(iter(kwargs.values())))
         return own(self, *args, **kwargs)
+
     return one_chunk
 
 
@@ -47,6 +48,7 @@ def _around_step(own):
             return own(self, *args, **kwargs)
         finally:
             _is_over()
+
     return step
 
 
@@ -63,7 +65,11 @@ def _watch_schedules(patches, module) -> None:
 
 def install(patches) -> Waiting:
     """Listens; `remove` of what it returns, and `patches`, end that."""
-    waiting = Waiting({"torch.distributed.pipelining.stage": functools.partial(_watch_stages, patches),
-                       "torch.distributed.pipelining.schedules": functools.partial(_watch_schedules, patches)})
+    waiting = Waiting(
+        {
+            "torch.distributed.pipelining.stage": functools.partial(_watch_stages, patches),
+            "torch.distributed.pipelining.schedules": functools.partial(_watch_schedules, patches),
+        }
+    )
     waiting.begin()
     return waiting

@@ -11,7 +11,7 @@ import weakref
 
 from ..pytorch import private
 
-_shortcuts = weakref.WeakSet()   # overloads that had it, or would have
+_shortcuts = weakref.WeakSet()  # overloads that had it, or would have
 
 
 def _definitions():
@@ -30,6 +30,7 @@ def _enabling(own):
             return own(self, enabled)
         _shortcuts.add(self)
         return own(self, False)
+
     return enable
 
 

@@ -31,8 +31,12 @@ from ..pytorch.shards import own_part
 from ..steps.program import known_program
 
 _TRAINERS = {"TrainerState": ("transformers",), "Trainer": ("lightning", "pytorch_lightning")}
-_WORDS = {torch.float16: (torch.int16, 0), torch.bfloat16: (torch.int16, 0), torch.float32: (torch.int32, 0),
-          torch.float64: (torch.int64, 0)}
+_WORDS = {
+    torch.float16: (torch.int16, 0),
+    torch.bfloat16: (torch.int16, 0),
+    torch.float32: (torch.int32, 0),
+    torch.float64: (torch.int64, 0),
+}
 _PASSES = 10_000  # so many without an update: there will be none
 _CUT = {torch.float16: 13, torch.bfloat16: 16}  # bits of fp32 that autocast to these cuts off
 
@@ -67,9 +71,9 @@ class Role:
         self.rates = Rates(changes=self._settings())
         self._file = None
         self._begun = self._over = False
-        self._passes = 0          # of models that train
-        self._told = -1           # the last step whose loss was told
-        self._low = None          # the 16-bit format of autocast, if it was on
+        self._passes = 0  # of models that train
+        self._told = -1  # the last step whose loss was told
+        self._low = None  # the 16-bit format of autocast, if it was on
 
     @property
     def withholds(self) -> bool:
@@ -83,8 +87,7 @@ class Role:
             if name in groups:
                 changes[name] = lambda value, to=groups[name]: in_force(to, value)
         if "beta1" in groups or "beta2" in groups:
-            changes["betas"] = lambda betas: tuple(in_force(groups.get(f"beta{i + 1}", ["*", 1.0]), beta)
-                                                   for i, beta in enumerate(betas))
+            changes["betas"] = lambda betas: tuple(in_force(groups.get(f"beta{i + 1}", ["*", 1.0]), beta) for i, beta in enumerate(betas))
         if self.change.warmup:
             inner = changes.get("lr", lambda rate: rate)
             changes["lr"] = lambda rate: inner(rate) * min(1.0, (self._attached.ops.step() + 1) / self.change.warmup)
@@ -247,7 +250,9 @@ def _around_enter(rehearsal):
         def __enter__(context):
             rehearsal.autocast(context)
             return own(context)
+
         return __enter__
+
     return around
 
 

@@ -20,10 +20,10 @@ class Policy:
         self._rehearsal = program.attached.rehearsal
         self.withholds = self._settings.on_incident in WITHHOLDS or (self._rehearsal is not None and self._rehearsal.withholds)
         self.undo = Undo(program.attached)
-        self._failed = ""      # why the fallback had to be taken back
+        self._failed = ""  # why the fallback had to be taken back
         self._ranks = Ranks(program.attached.say_once)
-        self._bad_rank = -1    # the first rank that wanted the update left out that is being made
-        self._asked = False    # whether there can be one
+        self._bad_rank = -1  # the first rank that wanted the update left out that is being made
+        self._asked = False  # whether there can be one
         self._last_bad, self._in_a_row = -2, 0
 
     def agrees(self, told: dict) -> bool:
@@ -32,8 +32,9 @@ class Policy:
         self._bad_rank = -1
         if told["gradients_bad"] or place_in_group()[1] == 1:
             return True
-        self._attached.say_once("a step is bad on this rank although its gradients are finite: under several processes the "
-                                "gradients decide")
+        self._attached.say_once(
+            "a step is bad on this rank although its gradients are finite: under several processes the gradients decide"
+        )
         return False
 
     def leaves_out(self, told) -> bool:
@@ -69,8 +70,7 @@ class Policy:
                 why = self._failed or Fallback(self._program, optimizers, self._settings.lr_backoff).take()
                 if not why:
                     self._attached.fell_back = step
-                    line = (f"step {step}: its update is left out; from here on: fp32, learning rate times "
-                            f"{self._settings.lr_backoff:g}")
+                    line = f"step {step}: its update is left out; from here on: fp32, learning rate times {self._settings.lr_backoff:g}"
                     say(line)
                     self._attached.loggers.fell_back(step, line)
                     return

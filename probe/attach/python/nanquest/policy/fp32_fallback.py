@@ -33,8 +33,11 @@ def _shapes(model) -> list:
 def _copies_of(models) -> list:
     """What a program keeps beside these and mixes with them: running averages of their weights, a slower teacher."""
     kinds, shapes = {type(model) for model in models}, [_shapes(model) for model in models]
-    return [it for it in living_modules() if isinstance(it, AveragedModel) or (
-        type(it) in kinds and all(it is not model for model in models) and _shapes(it) in shapes)]
+    return [
+        it
+        for it in living_modules()
+        if isinstance(it, AveragedModel) or (type(it) in kinds and all(it is not model for model in models) and _shapes(it) in shapes)
+    ]
 
 
 class Fallback:
@@ -48,9 +51,10 @@ class Fallback:
         self._models = [root for root in program.paths.roots() if program.trains(root)]
         self._copies = _copies_of(self._models)
         if place_in_group()[1] > 1:  # one in 16 bits stays so: which rank keeps it must not decide what all of them do
-            self._copies = [copy for copy in self._copies
-                            if not any(tensor.dtype in LOW for tensor in (*copy.parameters(), *copy.buffers()))]
-        self._inputs = None     # Widening, once it is taken
+            self._copies = [
+                copy for copy in self._copies if not any(tensor.dtype in LOW for tensor in (*copy.parameters(), *copy.buffers()))
+            ]
+        self._inputs = None  # Widening, once it is taken
         self._formats = Formats(factor)
         self._on_trial = False
         self.rates = self._formats.rates

@@ -18,6 +18,7 @@ def _update(own):
     def update(self, new_scale=None):
         # Whatever was noted before the fallback must not stand in the way should the scaler come back.
         getattr(self, "_per_optimizer_states", {}).clear()
+
     return update
 
 
@@ -86,12 +87,14 @@ class Formats:
 
     def _around_switch(self, change, own):
         """Of autocast's __enter__ and __exit__, also of contexts that were made or entered before."""
+
         def switch(context, *args):
             result = own(context, *args)
             if context._enabled:
                 self._open[context.device] += change
             torch.set_autocast_enabled(context.device, False)
             return result
+
         return switch
 
     def undo(self) -> None:

@@ -6,9 +6,10 @@ import torch
 
 from ..pytorch.names import is_plain
 
-_LIBRARIES = {"deepspeed": "DeepSpeed keeps weights and moments in memory of its own",
-              **dict.fromkeys(("bitsandbytes", "torchao", "gptqmodel", "auto_gptq", "awq", "hqq"),
-                              "some of its weights have 4 or 8 bits")}
+_LIBRARIES = {
+    "deepspeed": "DeepSpeed keeps weights and moments in memory of its own",
+    **dict.fromkeys(("bitsandbytes", "torchao", "gptqmodel", "auto_gptq", "awq", "hqq"), "some of its weights have 4 or 8 bits"),
+}
 
 
 def can_skip(optimizer) -> bool:

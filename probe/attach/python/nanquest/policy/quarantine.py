@@ -21,15 +21,17 @@ class Quarantine:
     def __init__(self, path: str):
         self.path = os.path.abspath(path)
         self.left_out = set()  # lines that were met
-        self._lines = set()    # (index, data set or "")
-        self._named = set()    # what this run has added
+        self._lines = set()  # (index, data set or "")
+        self._named = set()  # what this run has added
         for number, line in enumerate(self._read(), 1):
             words = line.partition("#")[0].split()
             if 1 <= len(words) <= 2:
                 self._lines.add((words[0], words[1] if len(words) == 2 else ""))
             elif words:
-                say(f"quarantine {shorter(self.path)}: line {number} is not understood: write an index, or an index and a data set "
-                    "like Rows[240]")
+                say(
+                    f"quarantine {shorter(self.path)}: line {number} is not understood: write an index, or an index and a data set "
+                    "like Rows[240]"
+                )
 
     def _read(self) -> list:
         try:
@@ -86,8 +88,10 @@ class Quarantine:
             return f"quarantine {shorter(self.path)}: can't be written: {problem.strerror}; step {step} is not named in it"
         if not lines:
             return f"quarantine {shorter(self.path)}: batch of step {step}, ids unknown: {why_not}; name them with nanquest.batch(ids)"
-        return (f"quarantine {shorter(self.path)}: the {len(lines)} samples of step {step} are named in it, so that the next run leaves "
-                "them out")
+        return (
+            f"quarantine {shorter(self.path)}: the {len(lines)} samples of step {step} are named in it, so that the next run leaves "
+            "them out"
+        )
 
     def _append(self, lines: list) -> None:
         """In one write, as other ranks write to the same file."""

@@ -16,13 +16,17 @@ class Undo:
 
     def __init__(self, attachment):
         self._attached = attachment
-        self._places = {}    # (id of a module, key) -> (weak reference to it, bytes): buffers of models that train
-        self._held = ()      # (weak module, key, buffer) of the step that runs
+        self._places = {}  # (id of a module, key) -> (weak reference to it, bytes): buffers of models that train
+        self._held = ()  # (weak module, key, buffer) of the step that runs
 
     def learn(self, root) -> None:
         """The buffers of a model that trains, smallest first; masks of booleans are constants."""
-        found = [(module, key, buffer) for module in root.modules() for key, buffer in module._buffers.items()
-                 if buffer is not None and is_plain(buffer) and buffer.dtype != torch.bool]
+        found = [
+            (module, key, buffer)
+            for module in root.modules()
+            for key, buffer in module._buffers.items()
+            if buffer is not None and is_plain(buffer) and buffer.dtype != torch.bool
+        ]
         self._places = {place: entry for place, entry in self._places.items() if entry[0]() is not None}
         copied, left = sum(size for _, size in self._places.values()), []
         for module, key, buffer in sorted(found, key=lambda entry: entry[2].numel() * entry[2].element_size()):
@@ -35,8 +39,10 @@ class Undo:
             copied += size
             self._places[id(module), key] = weakref.ref(module), size
         if left:
-            self._attached.say_once(f"{len(left)} buffers of {sum(left) / 1e6:.0f} MB stay as they are when a step is skipped: no "
-                                    f"more than {LIMIT // 2**20} MiB are copied in every step")
+            self._attached.say_once(
+                f"{len(left)} buffers of {sum(left) / 1e6:.0f} MB stay as they are when a step is skipped: no "
+                f"more than {LIMIT // 2**20} MiB are copied in every step"
+            )
 
     def begins(self) -> None:
         """A pass begins: the first one of a step is where a skipped step goes back to."""
@@ -54,8 +60,10 @@ class Undo:
         """Buffers and generators are as they were when the step began."""
         held, self._held = self._held if self._attached.ops.remembers() else (), ()
         if not self._attached.ops.put_back():
-            self._attached.say_once("this program draws random numbers between its passes: those of a skipped step stay drawn, so that "
-                                    "it does not get the same batch again")
+            self._attached.say_once(
+                "this program draws random numbers between its passes: those of a skipped step stay drawn, so that "
+                "it does not get the same batch again"
+            )
         for module, key, buffer in held:
             # A program may have put another in its place.
             if module() is not None and held_by(module()._buffers, key) is not buffer:

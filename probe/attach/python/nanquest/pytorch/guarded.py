@@ -13,6 +13,7 @@ from . import private
 
 def guarded(hook):
     """The hook, or nothing: no exception but a wanted SystemExit leaves it. Only on the thread that trains."""
+
     @functools.wraps(hook)
     def call(*args):
         if is_compiling():
@@ -27,6 +28,7 @@ def guarded(hook):
         except Exception as error:  # noqa: BLE001 (a training must not end because of the probe)
             failed(attached, hook, error)
             return None
+
     return call
 
 

@@ -11,8 +11,7 @@ import torch
 from . import private
 
 # What wraps a model without being part of it, and under which name it keeps the model.
-_WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module", "OptimizedModule": "_orig_mod",
-             "DeepSpeedEngine": "module"}
+_WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module", "OptimizedModule": "_orig_mod", "DeepSpeedEngine": "module"}
 
 
 def unwrap(module: torch.nn.Module) -> torch.nn.Module:
@@ -37,8 +36,7 @@ def models_with(parameters) -> list:
     """Models of this process, not parts of others, that hold any of these parameters (ids). For rare occasions."""
     modules = living_modules()
     parts = {id(part) for module in modules for part in module._modules.values()}
-    return [module for module in modules
-            if id(module) not in parts and any(id(p) in parameters for p in module.parameters())]
+    return [module for module in modules if id(module) not in parts and any(id(p) in parameters for p in module.parameters())]
 
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -47,8 +45,9 @@ _strided, _is_wrapped = torch.strided, private.is_wrapped
 
 def is_plain(tensor) -> bool:
     """Whether the library may look at it: memory of its own, no subclass with ideas of its own."""
-    return (type(tensor) in _PLAIN and tensor.layout is _strided and not tensor.is_meta and not tensor.is_quantized
-            and not _is_wrapped(tensor))
+    return (
+        type(tensor) in _PLAIN and tensor.layout is _strided and not tensor.is_meta and not tensor.is_quantized and not _is_wrapped(tensor)
+    )
 
 
 class Witnesses:
@@ -56,7 +55,7 @@ class Witnesses:
     before is asked first."""
 
     def __init__(self):
-        self._known = {}     # id of a root -> (weak reference to it, names of modules down to the holder, key)
+        self._known = {}  # id of a root -> (weak reference to it, names of modules down to the holder, key)
 
     def trains(self, root) -> bool:
         """Whether any parameter below `root` requires a gradient."""
@@ -94,8 +93,8 @@ class ModulePaths:
     """The path of every module, from the root it was first seen under."""
 
     def __init__(self):
-        self.known = {}      # id -> (weak reference, (path, type) as bytes)
-        self._roots = []     # (weak reference to a model, prefix of its names), in the order they were seen
+        self.known = {}  # id -> (weak reference, (path, type) as bytes)
+        self._roots = []  # (weak reference to a model, prefix of its names), in the order they were seen
 
     def of(self, module):
         """(path, type) as bytes, or None if the module belongs to no root seen so far."""
@@ -142,7 +141,7 @@ class ParameterNumbers:
     torch.utils.swap_tensors would refuse: a parameter is known by who holds it, and under which key."""
 
     def __init__(self):
-        self._known = {}     # id -> (weak reference to the holder, key, number, name)
+        self._known = {}  # id -> (weak reference to the holder, key, number, name)
 
     def know(self, parameter, name, number, holder, key) -> None:
         self._known[id(parameter)] = (weakref.ref(holder), key, number, name)
@@ -156,8 +155,11 @@ class ParameterNumbers:
 
     def names_but(self, parameters) -> list:
         """Of all that are held somewhere, but for these (ids)."""
-        return [name for ident, (holder, key, _, name) in self._known.items()
-                if ident not in parameters and id(self._held(holder(), key)) == ident]
+        return [
+            name
+            for ident, (holder, key, _, name) in self._known.items()
+            if ident not in parameters and id(self._held(holder(), key)) == ident
+        ]
 
     @staticmethod
     def _held(holder, key):
@@ -228,8 +230,11 @@ class ArgumentNames:
         names = self._signatures.get(type(module))
         if names is None:
             try:
-                names = [p.name for p in inspect.signature(type(module).forward).parameters.values()
-                         if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)][1:]
+                names = [
+                    p.name
+                    for p in inspect.signature(type(module).forward).parameters.values()
+                    if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+                ][1:]
             except (TypeError, ValueError, AttributeError):  # scripted modules have no Python function
                 names = []
             self._signatures[type(module)] = names

@@ -24,7 +24,7 @@ class Name:
     """One of them, written like "torch._inductor.compile_fx:_compile_fx_inner". Of `objects` of a class: each makes the attribute itself."""
 
     path: str
-    without: str          # what falls away where it is missing
+    without: str  # what falls away where it is missing
     needed: bool = False  # without it the probe is off
     objects: bool = False
 
@@ -64,8 +64,10 @@ def _needed(path: str, what_for: str):
     """The thing, or Unfit: a probe that can't ask this would change a training, or tell nonsense."""
     NAMES.append(name := Name(path, what_for, needed=True))
     if (found := name.find()) is None:
-        raise Unfit(f"PyTorch {torch.__version__} has no {path.replace(':', '.')}, which the probe needs {what_for}; the program runs "
-                    "without the probe")
+        raise Unfit(
+            f"PyTorch {torch.__version__} has no {path.replace(':', '.')}, which the probe needs {what_for}; the program runs "
+            "without the probe"
+        )
     return found
 
 
@@ -89,20 +91,27 @@ HigherOrderOperator = _optional("torch._ops:HigherOrderOperator", "graphs of reg
 FakeTensor = _optional("torch._subclasses.fake_tensor:FakeTensor", "graphs of regions with flex attention")
 fake_tensor_tls = _optional("torch._subclasses.fake_tensor:fake_tensor_tls", "graphs of regions with flex attention")
 tree_map = _optional("torch.utils._pytree:tree_map", "graphs of regions with flex attention")
-plain_attention = {"flex_attention": _later("torch._higher_order_ops.flex_attention:sdpa_dense", "graphs of regions with flex attention"),
-                   "flex_attention_backward": _later("torch._higher_order_ops.flex_attention:sdpa_dense_backward",
-                                                     "graphs of regions with flex attention")}
+plain_attention = {
+    "flex_attention": _later("torch._higher_order_ops.flex_attention:sdpa_dense", "graphs of regions with flex attention"),
+    "flex_attention_backward": _later(
+        "torch._higher_order_ops.flex_attention:sdpa_dense_backward", "graphs of regions with flex attention"
+    ),
+}
 frame_strategy = _optional("torch:_C._dynamo.eval_frame._FrameExecStrategy", "steps of programs that call backward inside what is compiled")
 frame_action = _optional("torch:_C._dynamo.eval_frame._FrameAction", "steps of programs that call backward inside what is compiled")
-set_code_strategy = _optional("torch:_C._dynamo.eval_frame.set_code_exec_strategy",
-                              "steps of programs that call backward inside what is compiled")
+set_code_strategy = _optional(
+    "torch:_C._dynamo.eval_frame.set_code_exec_strategy", "steps of programs that call backward inside what is compiled"
+)
 compiled_call = _later("torch._inductor.output_code:CompiledFxGraph.__call__", "compiled regions: what they compute is on no record")
 compile_inner = _later("torch._inductor.compile_fx:_compile_fx_inner", "graphs of compiled regions, which replay runs")
-use_autograd_cache = _later("torch._functorch.aot_autograd:should_use_local_autograd_cache",
-                            "graphs of compiled regions that PyTorch's cache has")
+use_autograd_cache = _later(
+    "torch._functorch.aot_autograd:should_use_local_autograd_cache", "graphs of compiled regions that PyTorch's cache has"
+)
 autograd_config = _later("torch._functorch.config:force_autograd_cache", "a cache that is asked for by force_autograd_cache")
-compiling = _later("torch._dynamo.callback:CompilationCallbackHandler.install_callbacks",
-                   "the line between a compilation and a step: ops of both are on record")
+compiling = _later(
+    "torch._dynamo.callback:CompilationCallbackHandler.install_callbacks",
+    "the line between a compilation and a step: ops of both are on record",
+)
 _of_objects("torch._inductor.output_code:CompiledFxGraph", "mutated_input_idxs output_strides", "updates inside compiled regions")
 
 # Operators.
@@ -115,17 +124,22 @@ _of_objects("torch.library:Library", "_destroy", "a second nanquest.reference of
 
 # What hooks stand in for, or ask.
 engine = _needed("torch.autograd:_engine_run_backward", "to know where a backward pass begins")
-init_optimizer = _later("torch.distributed.checkpoint.state_dict:_init_optim_state",
-                        "updates that only make an optimizer's state: they count as steps")
-pipeline_stage = _later("torch.distributed.pipelining.stage:_PipelineStageBase.forward_one_chunk",
-                        "micro-batches of pipelines")
-default_store = _later("torch.distributed.distributed_c10d:_get_default_store",
-                       "comparing replicas by the launcher's store; ranks that agree to leave an update out")
+init_optimizer = _later(
+    "torch.distributed.checkpoint.state_dict:_init_optim_state", "updates that only make an optimizer's state: they count as steps"
+)
+pipeline_stage = _later("torch.distributed.pipelining.stage:_PipelineStageBase.forward_one_chunk", "micro-batches of pipelines")
+default_store = _later(
+    "torch.distributed.distributed_c10d:_get_default_store",
+    "comparing replicas by the launcher's store; ranks that agree to leave an update out",
+)
 autocast_devices = _optional("torch:_C._autocast_supported_devices", "the fp32 fallback")
 loader_iterator = _optional("torch.utils.data.dataloader:_BaseDataLoaderIter", "samples by index, and the quarantine")
 dataset_kind = _optional("torch.utils.data.dataloader:_DatasetKind", "samples by index, and the quarantine")
-_of_objects("torch.utils.data.dataloader:_BaseDataLoaderIter", "_sampler_iter _dataset _dataset_kind _index_sampler _next_index",
-            "samples by index, and the quarantine")
+_of_objects(
+    "torch.utils.data.dataloader:_BaseDataLoaderIter",
+    "_sampler_iter _dataset _dataset_kind _index_sampler _next_index",
+    "samples by index, and the quarantine",
+)
 _of_objects("torch.utils.data.dataloader:_MultiProcessingDataLoaderIter", "_in_order", "samples of loaders that give batches out of order")
 _of_objects("torch.utils.data.dataloader:DataLoader", "_index_sampler", "samples of a Trainer's batches")
 _of_objects("torch.nn:Module", "_parameters _buffers _modules", "names of weights, buffers and modules")

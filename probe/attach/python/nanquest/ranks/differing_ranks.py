@@ -19,11 +19,11 @@ def odd_ones(held: dict) -> tuple:
 
 @dataclasses.dataclass(frozen=True)
 class News:
-    first: int     # number of the first weight that differs, in the order of the model
-    ranks: list    # the odd ones
-    known: bool    # … or just all, as nobody can say which they are
-    differ: int    # weights that do, so far
-    again: bool    # all weights have had their turn since it was first said
+    first: int  # number of the first weight that differs, in the order of the model
+    ranks: list  # the odd ones
+    known: bool  # … or just all, as nobody can say which they are
+    differ: int  # weights that do, so far
+    again: bool  # all weights have had their turn since it was first said
 
 
 class Found:
@@ -32,9 +32,9 @@ class Found:
 
     def __init__(self, ranks, turns):
         self._ranks, self._turns = ranks, turns
-        self._alike = set()      # parts of weights that do not train, once all ranks held the same
-        self._differ = {}        # number of a weight -> odd_ones
-        self._since = None       # the update of the first
+        self._alike = set()  # parts of weights that do not train, once all ranks held the same
+        self._differ = {}  # number of a weight -> odd_ones
+        self._since = None  # the update of the first
         self.done = False
 
     def part(self, weight, begin, trained, values) -> None:
@@ -54,7 +54,9 @@ class Found:
         self._since, self.done = update, again
         first = min(self._differ)
         found = [*self._differ.values()] if again else [self._differ[first]]
-        return News(first, sorted({rank for ranks, _ in found for rank in ranks}), all(known for _, known in found), len(self._differ), again)
+        return News(
+            first, sorted({rank for ranks, _ in found for rank in ranks}), all(known for _, known in found), len(self._differ), again
+        )
 
 
 def _ranks(ranks) -> str:
@@ -65,8 +67,11 @@ def headline(news, name: str, ranks, turns: int, weights: int) -> str:
     """The line. `name` is that of the first weight, `weights` how many are compared."""
     if news.again:
         whose = f", all of {_ranks(news.ranks)}" if news.known else ""
-        return (f"replicas differ: {news.differ} of {weights} weights{whose}, the first of them {name}" if weights > 1 else
-                f"replicas differ: it is still so with {name}{whose}")
+        return (
+            f"replicas differ: {news.differ} of {weights} weights{whose}, the first of them {name}"
+            if weights > 1
+            else f"replicas differ: it is still so with {name}{whose}"
+        )
     others = len(ranks) - len(news.ranks)
     if news.known:
         what = f"{name} of {_ranks(news.ranks)} is not that of the other {others} ranks"

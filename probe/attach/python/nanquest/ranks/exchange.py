@@ -16,7 +16,7 @@ SLOTS = 4  # each rank's last so many are there; older ones are written over
 class _Store:
     def __init__(self, store, rank, ranks):
         self._store, self._rank, self._ranks = store, rank, ranks
-        self._there = set()      # slots that all have written to at least once
+        self._there = set()  # slots that all have written to at least once
 
     def put(self, slot: int, value: bytes) -> None:
         self._store.set(f"{slot}.{self._rank}", value)
@@ -63,7 +63,7 @@ class _Files:
                 return None
             if not text.startswith(self._run):
                 return None
-            found.append(text[len(self._run):])
+            found.append(text[len(self._run) :])
         return found
 
 

@@ -11,8 +11,8 @@ import torch
 from ..pytorch.names import held_by, is_plain
 from ..pytorch.shards import own_part
 
-PART = 4 << 20       # bytes of a weight that are hashed together
-WITNESSES = 8        # weights whose gradients are asked whether they are the same
+PART = 4 << 20  # bytes of a weight that are hashed together
+WITNESSES = 8  # weights whose gradients are asked whether they are the same
 
 
 @functools.cache
@@ -32,7 +32,7 @@ class Layout:
     def __init__(self, module, turns):
         self.names, self._held, self.trained, sizes, marks = [], [], [], [], []
         self.ids = set()
-        self.turns = []      # (number of a weight, first byte, bytes) of each turn; none where not all of them can be hashed
+        self.turns = []  # (number of a weight, first byte, bytes) of each turn; none where not all of them can be hashed
         self.witnesses = []
         here = True
         for path, part in module.module.named_modules():
@@ -53,7 +53,7 @@ class Layout:
         asked = [weight for weight, trained in enumerate(self.trained) if trained]
         if not here or not asked:
             return
-        self.witnesses = asked[::-(-len(asked) // WITNESSES)]
+        self.witnesses = asked[:: -(-len(asked) // WITNESSES)]
         # As many turns as are needed for parts of some size: where a model is small, most updates have none.
         total = sum(sizes)
         self.turns = [[] for _ in range(max(1, min(turns, -(-total // PART))))]

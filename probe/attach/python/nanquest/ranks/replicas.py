@@ -28,12 +28,19 @@ from . import exchange
 from .differing_ranks import Found, headline
 from .replica_layout import Layout
 
-AFRESH = 8           # each weight has had its turn so often, and the model is asked again which it has
-WITNESS = 4096       # bytes of a gradient that is asked whether it is the same
+AFRESH = 8  # each weight has had its turn so often, and the model is asked again which it has
+WITNESS = 4096  # bytes of a gradient that is asked whether it is the same
 _HEADER = struct.Struct("<8sqqq")  # fingerprint of the layout, update, turn, hash of gradients
 # What DistributedDataParallel may be told to do with gradients, and makes them alike all the same.
-_HOOKS = {"allreduce_hook", "fp16_compress_hook", "bf16_compress_hook", "powerSGD_hook", "batched_powerSGD_hook",
-          "quantization_pertensor_hook", "quantization_perchannel_hook"}
+_HOOKS = {
+    "allreduce_hook",
+    "fp16_compress_hook",
+    "bf16_compress_hook",
+    "powerSGD_hook",
+    "batched_powerSGD_hook",
+    "quantization_pertensor_hook",
+    "quantization_perchannel_hook",
+}
 
 MOST_OTHERS = 16384  # bytes of names in a file
 
@@ -50,6 +57,7 @@ def _around_init(own):
     def __init__(self, *args, **kwargs):
         own(self, *args, **kwargs)
         _made_one(self)
+
     return __init__
 
 
@@ -75,7 +83,7 @@ class _Replica:
         self._rank = torch.distributed.get_rank()
         self._exchange = exchange.between(f"{next(_numbers)}", self._rank, self.ranks, program.attached.settings.run_dir)
         self._updates, self._looks, self._turn = 0, 0, -1
-        self._open = []      # _Looks that this rank has still to compare
+        self._open = []  # _Looks that this rank has still to compare
         self._found = Found(self.ranks, turns)
         self.layout = None
         self.ended = len(self.ranks) < 2
@@ -128,7 +136,7 @@ class _Replica:
         self._looks += 1
         self._exchange.put(slot, told)
         if self._rank == min(self.ranks):
-            self._open = [*self._open[2 - exchange.SLOTS:], _Look(slot, told, layout, turn, ops.step())]
+            self._open = [*self._open[2 - exchange.SLOTS :], _Look(slot, told, layout, turn, ops.step())]
 
     def _compare(self) -> None:
         waiting = []
@@ -169,7 +177,8 @@ class _Look(NamedTuple):
     def as_others(self, told) -> bool:
         """Whether the ranks speak of the same weights, updated by the same gradient."""
         return bool(_HEADER.unpack_from(self.told)[3]) and all(
-            len(each) == len(self.told) and each[:_HEADER.size] == self.told[:_HEADER.size] for each in told)
+            len(each) == len(self.told) and each[: _HEADER.size] == self.told[: _HEADER.size] for each in told
+        )
 
 
 def _joined(hashes) -> int:
@@ -181,8 +190,12 @@ def _joined(hashes) -> int:
 
 def _alike(module) -> bool:
     """Whether the update that is about to be made is the same on all ranks, as far as the module itself tells."""
-    return (module.require_forward_param_sync and not module._join_config.enable and module.mixed_precision is None
-            and all(getattr(hook, "__name__", "") in _HOOKS and str(hook.__module__).startswith("torch.") for hook, _ in module._comm_hooks))
+    return (
+        module.require_forward_param_sync
+        and not module._join_config.enable
+        and module.mixed_precision is None
+        and all(getattr(hook, "__name__", "") in _HOOKS and str(hook.__module__).startswith("torch.") for hook, _ in module._comm_hooks)
+    )
 
 
 class Replicas:
@@ -191,7 +204,7 @@ class Replicas:
     def __init__(self, program):
         self._program = program
         self._turns = 0 if program.attached.rehearsal is not None else program.attached.settings.compare_replicas
-        self._known = []     # _Replica with the weak module
+        self._known = []  # _Replica with the weak module
         self._told = None
 
     def before_update(self, weights) -> None:
@@ -206,8 +219,9 @@ class Replicas:
                 replica.before_update()
         except Exception as problem:  # noqa: BLE001 (a store whose server is gone, a PyTorch that keeps its things elsewhere)
             self._turns = 0
-            self._program.attached.say_once(f"replicas are not compared any more: {type(problem).__name__}: "
-                                            f"{' '.join(str(problem).split())[:200]}")
+            self._program.attached.say_once(
+                f"replicas are not compared any more: {type(problem).__name__}: {' '.join(str(problem).split())[:200]}"
+            )
 
     def _of(self, ids) -> list:
         """Those whose weights are among these."""

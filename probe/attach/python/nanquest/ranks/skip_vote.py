@@ -36,13 +36,16 @@ class Ranks:
             self._alone(problem)
             return
         if rank == 0:
-            self._say_once(f"this program sums its gradients itself, if at all: before each update the {size} ranks agree whether to "
-                           "leave it out, by an all-reduce of one number")
+            self._say_once(
+                f"this program sums its gradients itself, if at all: before each update the {size} ranks agree whether to "
+                "leave it out, by an all-reduce of one number"
+            )
 
     def _alone(self, problem) -> None:
         self._group = None
-        self._say_once("the ranks can't agree whether to leave updates out, so each decides for itself: "
-                       f"{' '.join(str(problem).split())[:200]}")
+        self._say_once(
+            f"the ranks can't agree whether to leave updates out, so each decides for itself: {' '.join(str(problem).split())[:200]}"
+        )
 
     def first_of(self, mine: bool) -> int:
         """To be called by all ranks, at the same updates. Which rank says yes, the first of them; -1 if none does."""

@@ -28,22 +28,22 @@ class Attachment:
     def __init__(self, settings: Settings, library_path: str):
         self.settings = settings
         self.library_path = library_path
-        self.handle = None       # the library, once it is loaded
-        self.ops = None          # torch.ops.nanquest
-        self.thread = None       # identity of the thread that trains, once it has begun
+        self.handle = None  # the library, once it is loaded
+        self.ops = None  # torch.ops.nanquest
+        self.thread = None  # identity of the thread that trains, once it has begun
         self.off = False
-        self.paused = False      # see pausing
+        self.paused = False  # see pausing
         self.run_dir = os.path.abspath(settings.run_dir)
-        self.samples = None      # ids given before the start
+        self.samples = None  # ids given before the start
         self.named_samples = None  # ids that the program has named last
-        self.drawing = None      # drawing.Drawing, once somebody wants to know which samples a step is made of
+        self.drawing = None  # drawing.Drawing, once somebody wants to know which samples a step is made of
         self.quarantine = Quarantine(settings.quarantine) if settings.quarantine else None
-        self.first_step = 0      # its number, if the program said so before the start
-        self.said = 0            # incidents told on stderr
-        self.skipped = 0         # batches
-        self.fell_back = None    # the step after which the run went on in fp32
-        self.apart = None        # the step in which replicas were first seen to differ
-        self.rehearsal = None    # rehearsing.Role, where the process is one's
+        self.first_step = 0  # its number, if the program said so before the start
+        self.said = 0  # incidents told on stderr
+        self.skipped = 0  # batches
+        self.fell_back = None  # the step after which the run went on in fp32
+        self.apart = None  # the step in which replicas were first seen to differ
+        self.rehearsal = None  # rehearsing.Role, where the process is one's
         self.loggers = Loggers(self)
         self._said_once = set()
         self._next_note = 0.0
@@ -98,9 +98,16 @@ class Attachment:
         return reports.note(**self.seen(), ended=ended)
 
     def seen(self) -> dict:
-        return {"run_dir": self.run_dir, "steps": self.ops.steps_made(), "incidents": self.ops.incidents(),
-                "carried_on": self.ops.carried_on(), "muted": self.ops.muted(), "skipped": self.skipped, "fell_back": self.fell_back,
-                "apart": self.apart}
+        return {
+            "run_dir": self.run_dir,
+            "steps": self.ops.steps_made(),
+            "incidents": self.ops.incidents(),
+            "carried_on": self.ops.carried_on(),
+            "muted": self.ops.muted(),
+            "skipped": self.skipped,
+            "fell_back": self.fell_back,
+            "apart": self.apart,
+        }
 
     def step_made(self) -> None:
         """Whoever is killed has no last word: its steps are counted where that is read, and the rest is said in between."""
@@ -128,8 +135,13 @@ class Attachment:
         if not answer:
             return None
         told = json.loads(answer)
-        stop = (told["incident"] and told["stops"] and self.settings.on_incident == "stop" or
-                told["forecast"] and self.settings.on_forecast == "stop")
+        stop = (
+            told["incident"]
+            and told["stops"]
+            and self.settings.on_incident == "stop"
+            or told["forecast"]
+            and self.settings.on_forecast == "stop"
+        )
         self._tell(told, "; stopped" if stop else "")
         if self.rehearsal is not None:
             self.rehearsal.ends_if_bad()

@@ -20,8 +20,22 @@ SI_KERNEL = 0x80  # sent by the kernel
 TYPED = {signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGWINCH}  # the terminal sends these to the whole group
 STOPS = {signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
 # Those that a process sends to itself by what it does, and those that nobody can hold back.
-NOT_OURS = {signal.SIGKILL, signal.SIGSTOP, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT,
-            signal.SIGTRAP, signal.SIGSYS, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGXCPU, signal.SIGTTIN, signal.SIGTTOU}
+NOT_OURS = {
+    signal.SIGKILL,
+    signal.SIGSTOP,
+    signal.SIGSEGV,
+    signal.SIGBUS,
+    signal.SIGFPE,
+    signal.SIGILL,
+    signal.SIGABRT,
+    signal.SIGTRAP,
+    signal.SIGSYS,
+    signal.SIGPIPE,
+    signal.SIGXFSZ,
+    signal.SIGXCPU,
+    signal.SIGTTIN,
+    signal.SIGTTOU,
+}
 HEARD = signal.valid_signals() - NOT_OURS
 
 
@@ -43,8 +57,10 @@ def why_not(command: list, verb: str) -> tuple:
             return f"{command[0]}: not executable; write: nanquest {verb} -- python {command[0]}", NOT_EXECUTABLE
         return f"{command[0]}: no such command", NOT_FOUND
     if not os.path.exists(library.path()):
-        return (f"{library.path()} is missing; build it (target nanquest_attach_python) and name it in NANQUEST_ATTACH_LIBRARY, or "
-                "install the package"), USAGE_ERROR
+        return (
+            f"{library.path()} is missing; build it (target nanquest_attach_python) and name it in NANQUEST_ATTACH_LIBRARY, or "
+            "install the package"
+        ), USAGE_ERROR
     return "", 0
 
 

@@ -31,9 +31,10 @@ INTERPRETER = 3  # PT_INTERP
 @dataclasses.dataclass
 class Program:
     """What `nanquest run` is about to start."""
-    preload: bool = False   # it, or what it starts, may take in the probe by LD_PRELOAD
-    torch: bool = False     # it is linked with LibTorch itself
-    refused: str = ""       # it has LibTorch, but the probe can't get in: a line
+
+    preload: bool = False  # it, or what it starts, may take in the probe by LD_PRELOAD
+    torch: bool = False  # it is linked with LibTorch itself
+    refused: str = ""  # it has LibTorch, but the probe can't get in: a line
 
 
 def _start_of(path: str) -> bytes:
@@ -56,7 +57,7 @@ def _loader(path: str) -> str | None:
     if start[:5] != b"\x7fELF\x02" or len(start) < 64:
         return None
     order = "<" if start[5] == 1 else ">"
-    place, = struct.unpack_from(order + "Q", start, 32)
+    (place,) = struct.unpack_from(order + "Q", start, 32)
     size, count = struct.unpack_from(order + "HH", start, 54)
     try:
         with open(path, "rb") as file:
@@ -74,8 +75,9 @@ def _loader(path: str) -> str | None:
 def _libraries(path: str, loader: str) -> list:
     """Names of all libraries that the loader would load, as it says; none where it can't."""
     try:
-        said = subprocess.run([loader, "--list", path], text=True, errors="replace", capture_output=True, timeout=PATIENCE,
-                              stdin=subprocess.DEVNULL).stdout
+        said = subprocess.run(
+            [loader, "--list", path], text=True, errors="replace", capture_output=True, timeout=PATIENCE, stdin=subprocess.DEVNULL
+        ).stdout
     except (OSError, subprocess.TimeoutExpired):
         return []
     return [os.path.basename(line.split()[0]) for line in said.splitlines() if line.strip()]
@@ -116,17 +118,25 @@ def look(command: list) -> Program:
     if TORCH not in libraries:
         if not _holds_torch(path):
             return Program(preload=True)
-        return Program(refused=f"{name} has LibTorch inside (linked statically), where no library gets in from outside: {without}; "
-                       "link it with libtorch.so, or build it with nanquest::probe")
+        return Program(
+            refused=f"{name} has LibTorch inside (linked statically), where no library gets in from outside: {without}; "
+            "link it with libtorch.so, or build it with nanquest::probe"
+        )
     if _has_other_rights(path):
-        return Program(torch=True, refused=f"{name} runs with the rights of another (setuid, setgid or capabilities), so the loader takes in no "
-                       f"other library: {without}; run a copy of the file without them")
+        return Program(
+            torch=True,
+            refused=f"{name} runs with the rights of another (setuid, setgid or capabilities), so the loader takes in no "
+            f"other library: {without}; run a copy of the file without them",
+        )
     if any(each.startswith("libasan.so") for each in libraries):
-        return Program(torch=True, refused=f"{name} is built with AddressSanitizer, which wants to be the first library: {without}; "
-                       "build it without")
+        return Program(
+            torch=True, refused=f"{name} is built with AddressSanitizer, which wants to be the first library: {without}; build it without"
+        )
     if re.search("[ :]", preload()):
-        return Program(torch=True, refused=f"{preload()} has a space or a colon in its path, where the loader parts names: {without}; "
-                       "install nanquest elsewhere")
+        return Program(
+            torch=True,
+            refused=f"{preload()} has a space or a colon in its path, where the loader parts names: {without}; install nanquest elsewhere",
+        )
     if not os.path.exists(preload()):
         return Program(torch=True, refused=f"{preload()} is missing: {name} runs without the probe; build it (target nanquest_preload)")
     return Program(preload=True, torch=True)
@@ -140,8 +150,10 @@ def preload() -> str:
 def why_not(program: Program, settings: Settings) -> str:
     """A line if what was asked for can't be done in this program."""
     if program.torch and not program.refused and settings.on_incident in WITHHOLDS:
-        return (f"--on-incident {settings.on_incident} keeps an optimizer from writing, and that of a program without Python asks nobody; "
-                "write --on-incident continue or stop")
+        return (
+            f"--on-incident {settings.on_incident} keeps an optimizer from writing, and that of a program without Python asks nobody; "
+            "write --on-incident continue or stop"
+        )
     return ""
 
 
@@ -150,5 +162,4 @@ def environment(settings: Settings) -> dict:
     if not os.path.exists(preload()) or re.search("[ :]", preload()):
         return {}
     before = [path for path in re.split(r"[: ]", os.environ.get("LD_PRELOAD", "")) if path and path != preload()]
-    return {"LD_PRELOAD": ":".join([*before, preload()]),
-            PROGRAM: settings.to_json(os.path.abspath(settings.run_dir), 0, 1)}
+    return {"LD_PRELOAD": ":".join([*before, preload()]), PROGRAM: settings.to_json(os.path.abspath(settings.run_dir), 0, 1)}

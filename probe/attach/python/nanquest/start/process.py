@@ -55,6 +55,7 @@ def detach(outcome: str) -> None:
     if probe.current is None:
         return
     from ..hear import hooks
+
     hooks.remove()
     probe.current.finish(outcome)
     probe.current.off = True
@@ -65,6 +66,7 @@ def name_samples(ids) -> None:
     if probe.current is None or probe.current.off:
         return
     from ..steps.sample_ids import as_names
+
     names = as_names(ids)
     if names is None:
         probe.current.say_once("nanquest.batch got neither sample ids nor a dictionary that holds them, and ignores it")
@@ -80,6 +82,7 @@ def follow_batches() -> None:
     """For a Trainer's callback: from here on it is known what its DataLoaders draw."""
     if probe.current is not None and not probe.current.off:
         from ..hear import hooks
+
         hooks.follow_batches()
 
 

@@ -8,7 +8,7 @@ from ..base.say import say
 from ..pytorch import private
 
 _SPACE = "nanquest_reference"
-_libraries = {}      # name -> library, which holds its definition
+_libraries = {}  # name -> library, which holds its definition
 
 
 def register(operator: str):
@@ -29,9 +29,10 @@ def register(operator: str):
             if mangled in _libraries:  # of a module that was loaded again
                 _libraries.pop(mangled)._destroy()
             library = _libraries[mangled] = torch.library.Library(_SPACE, "FRAGMENT")
-            library.define(mangled + signature[signature.index("("):])
+            library.define(mangled + signature[signature.index("(") :])
             library.impl(mangled, function, "CompositeExplicitAutograd")
         except Exception as error:  # noqa: BLE001
             say(f"the reference of {operator} is not kept: {type(error).__name__}: {str(error)[:200]}")
         return function
+
     return keep

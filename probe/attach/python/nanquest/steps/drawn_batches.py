@@ -15,7 +15,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from ..base.rank import place_in_group
 from ..pytorch import private
 
-KEPT = 256        # batches of which it is known where they lie
+KEPT = 256  # batches of which it is known where they lie
 MOST_TENSORS = 64  # of one batch
 
 
@@ -64,11 +64,11 @@ class _Iteration:
         self.of = iterator._sampler_iter
         self.dataset = label(iterator._dataset)
         self.in_order = getattr(iterator, "_in_order", True)
-        self.drawn = collections.deque()   # Batch: not given to the program yet
+        self.drawn = collections.deque()  # Batch: not given to the program yet
         self.given = collections.deque(maxlen=KEPT)  # … and not taken by a callback
-        self.since_pass = 0                # batches given since the model was called
-        self.by_turns = True               # never more than one
-        self.last, self.owed = None, 0     # indices; batches that were left out as a whole on one of several ranks
+        self.since_pass = 0  # batches given since the model was called
+        self.by_turns = True  # never more than one
+        self.last, self.owed = None, 0  # indices; batches that were left out as a whole on one of several ranks
 
 
 class Drawing:
@@ -79,9 +79,9 @@ class Drawing:
         self.datasets = set()  # labels of those that were drawn from by index
         self._iterations = weakref.WeakKeyDictionary()
         self._recent = collections.deque(maxlen=KEPT)
-        self._fresh = []       # (_Iteration, Batch) given since the model was called
-        self._current = []     # Batches of the last call
-        self._taken = []       # Batches of the coming step, as a callback says
+        self._fresh = []  # (_Iteration, Batch) given since the model was called
+        self._current = []  # Batches of the last call
+        self._taken = []  # Batches of the coming step, as a callback says
         self._step, self._batches, self._why_not, self._told = None, [], "", False
 
     # Where batches are drawn and given.
@@ -136,8 +136,7 @@ class Drawing:
 
     def _called_with(self, values) -> list:
         wanted = {place.cdata for place in _memory(values)}
-        return [batch for batch in self._recent
-                if any(place.cdata in wanted and not place.expired() for place in batch.places)]
+        return [batch for batch in self._recent if any(place.cdata in wanted and not place.expired() for place in batch.places)]
 
     def passes(self, step: int, values) -> list:
         """A model that trains is called with `values` in this step. The ids that are new to the step."""
@@ -188,7 +187,9 @@ def _around_next_index(drawing):
     def around(own):
         def _next_index(self):
             return drawing.draws(self, own)
+
         return _next_index
+
     return around
 
 
@@ -204,7 +205,9 @@ def _around_next(drawing):
                 raise
             drawing.gives(self, data)
             return data
+
         return __next__
+
     return around
 
 

@@ -24,10 +24,10 @@ def _nobody():
 
 class Scaling:
     def __init__(self):
-        self.stays = False       # the scaler is not to learn from the update that is being made
-        self.told = None         # the scale, where it is DeepSpeed's
-        self._scaler = _nobody   # weak: that of this step
-        self._named = 0          # id of its tensor that has a name
+        self.stays = False  # the scaler is not to learn from the update that is being made
+        self.told = None  # the scale, where it is DeepSpeed's
+        self._scaler = _nobody  # weak: that of this step
+        self._named = 0  # id of its tensor that has a name
         self._unscaled = _nobody  # weak: the optimizer whose gradients it has unscaled
 
     def scales_with(self, attachment, scaler) -> None:

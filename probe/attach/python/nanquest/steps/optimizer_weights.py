@@ -17,7 +17,7 @@ class _Weights:
         self.optimizer = weakref.ref(optimizer)
         self.ids, self.names = ids, names
         self.replicas = None  # replicas.Replicas' own: modules whose weights these are
-        self.state = None    # what the optimizer's state looked like when it was named
+        self.state = None  # what the optimizer's state looked like when it was named
         self._seen = [number >= 0 for number in numbers]
         self._all_seen = all(self._seen)
         self._sharded = any_sharded(parameters)
@@ -44,7 +44,7 @@ class Written:
 
     def __init__(self, program):
         self._program = program
-        self._weights = {}      # id of an optimizer -> _Weights
+        self._weights = {}  # id of an optimizer -> _Weights
 
     def numbered(self, parameters):
         """(tensors, numbers) for the library: those of them that it knows."""

@@ -24,15 +24,15 @@ class Program:
         self.paths = ModulePaths()
         self.arguments = ArgumentNames()
         self.numbers = ParameterNumbers()
-        self.depth = 0           # modules that run, one inside the other
-        self.saw_model = False   # since the last update
-        self.passes = 0          # forward passes since the last backward
+        self.depth = 0  # modules that run, one inside the other
+        self.saw_model = False  # since the last update
+        self.passes = 0  # forward passes since the last backward
         self.saw_weights = False  # some weights have names, by a model, an optimizer, or how the program calls them
-        self.parallel = False    # a model is called inside DistributedDataParallel
-        self.fed = False         # what the model is called with came from another stage of a pipeline
-        self.stages = []         # numbers of the pipeline's stages that this process has run, in that order
-        self.pipeline = ""       # what the library was told of them
-        self.called_as = set()   # kinds of what the program calls: models, or what wraps them
+        self.parallel = False  # a model is called inside DistributedDataParallel
+        self.fed = False  # what the model is called with came from another stage of a pipeline
+        self.stages = []  # numbers of the pipeline's stages that this process has run, in that order
+        self.pipeline = ""  # what the library was told of them
+        self.called_as = set()  # kinds of what the program calls: models, or what wraps them
         self.policy = Policy(self)
         self.written = Written(self)
         self.scaling = Scaling()
@@ -42,9 +42,9 @@ class Program:
         # Level guard records no ops, so nobody asks in which module they ran or what the batch was. A profiler does.
         self.tells_modules = attached.settings.level != "guard" or "NVTX_INJECTION64_PATH" in os.environ
         self.tells_batch = attached.settings.level != "guard"
-        self._held = []          # [weak module, group, key, kind, name, mark] of what may be replaced (name_replaced)
-        self._strangers = 0      # calls of modules without a path, since a look at the models found new modules
-        self._patience = 1       # … after which the next look comes
+        self._held = []  # [weak module, group, key, kind, name, mark] of what may be replaced (name_replaced)
+        self._strangers = 0  # calls of modules without a path, since a look at the models found new modules
+        self._patience = 1  # … after which the next look comes
 
     def name_parameter(self, name, tensor, owner, key):
         """The library's number for a parameter that `owner` holds under `key`."""

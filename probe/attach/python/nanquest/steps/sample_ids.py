@@ -4,8 +4,25 @@ from __future__ import annotations
 
 import collections
 
-KEYS = ("id", "ids", "idx", "index", "indices", "sample_id", "sample_ids", "sample_idx", "example_id", "example_ids",
-        "uid", "uids", "guid", "guids", "key", "keys", "__key__")
+KEYS = (
+    "id",
+    "ids",
+    "idx",
+    "index",
+    "indices",
+    "sample_id",
+    "sample_ids",
+    "sample_idx",
+    "example_id",
+    "example_ids",
+    "uid",
+    "uids",
+    "guid",
+    "guids",
+    "key",
+    "keys",
+    "__key__",
+)
 
 
 def as_names(ids):

@@ -46,12 +46,12 @@ class Updates:
     def __init__(self, program):
         self._program = program
         self._written, self._scaling = program.written, program.scaling
-        self._taken = []        # (parameter, gradient) of an update that is being skipped
+        self._taken = []  # (parameter, gradient) of an update that is being skipped
         self._left_out = False  # the update that is being made is none
-        self._before = None     # _Before of a step that may have to be undone
-        self._undo = False      # … and has to be
-        self.made = 0           # calls of `before`
-        self.running = False    # between `before` and `after`
+        self._before = None  # _Before of a step that may have to be undone
+        self._undo = False  # … and has to be
+        self.made = 0  # calls of `before`
+        self.running = False  # between `before` and `after`
         self._told = False
 
     # Around `Optimizer.step`.
@@ -89,6 +89,7 @@ class Updates:
     def _observed(self, attachment, optimizer, closure, renew):
         """The closure, whose forward and backward are no part of the update, and whose gradients are judged; `renew`: those that the
         library has before."""
+
         @functools.wraps(closure)
         def call():
             if attachment.off:
@@ -100,6 +101,7 @@ class Updates:
                 attachment.handle.nanquest_phase(phase)
             self._judge(attachment, optimizer, renew)
             return loss
+
         return call
 
     def _judge(self, attachment, optimizer, renew) -> None:

@@ -14,9 +14,9 @@ import traceback
 from ..base import package
 from ..base.run_directory import shorter
 
-LARGEST = 1 << 24   # elements that are looked at
-MOST, EACH = 3, 2   # frames that are named, variables of each
-CONTAINED = 64      # elements of a list or a dict
+LARGEST = 1 << 24  # elements that are looked at
+MOST, EACH = 3, 2  # frames that are named, variables of each
+CONTAINED = 64  # elements of a list or a dict
 
 
 def _count(value):
@@ -68,5 +68,5 @@ def when_it_raised() -> str:
         if bad:
             found.append(f"in {' and '.join(map(_words, bad))} in {frame.f_code.co_name}, {shorter(file)}:{line}")
     # The outermost are nearest to where it came from; the innermost is what the error is about.
-    named = found if len(found) <= MOST else [*found[:MOST - 1], found[-1]]
+    named = found if len(found) <= MOST else [*found[: MOST - 1], found[-1]]
     return "NaN or Inf was " + "; ".join(named) if named else ""

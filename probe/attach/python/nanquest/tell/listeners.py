@@ -11,18 +11,18 @@ from ..base.say import say
 class Incident:
     """What a function given to nanquest.on_incident gets."""
 
-    step: int       #: as the program counts; see nanquest.step
-    cause: str      #: what is known so far, in a line; nanquest-replay finds the rest
+    step: int  #: as the program counts; see nanquest.step
+    cause: str  #: what is known so far, in a line; nanquest-replay finds the rest
     directory: str  #: of the run's files
-    file: str       #: the snapshot, "" if none was written
+    file: str  #: the snapshot, "" if none was written
 
 
 @dataclasses.dataclass(frozen=True)
 class Forecast:
     """What a function given to nanquest.on_forecast gets."""
 
-    step: int       #: as the program counts
-    text: str       #: what is about to leave its format's range, and when
+    step: int  #: as the program counts
+    text: str  #: what is about to leave its format's range, and when
     directory: str  #: of the run's files; manifest.json has the numbers
 
 
@@ -42,5 +42,7 @@ def tell(news) -> None:
             listener(news)
         except Exception as error:  # noqa: BLE001
             asked.remove(listener)
-            say(f"{getattr(listener, '__qualname__', type(listener).__qualname__)}, which is told of {type(news).__name__.lower()}s, "
-                f"{failure(error)}; it is not called again")
+            say(
+                f"{getattr(listener, '__qualname__', type(listener).__qualname__)}, which is told of {type(news).__name__.lower()}s, "
+                f"{failure(error)}; it is not called again"
+            )

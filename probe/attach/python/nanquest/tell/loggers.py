@@ -16,7 +16,7 @@ from ..base.say import say
 from . import open_loggers
 from .listeners import failure
 
-TEXTS = 16    # of incidents; numbers go on
+TEXTS = 16  # of incidents; numbers go on
 SHARE = 0.05  # of the time of training that may be spent on looking for loggers, where incidents are many
 
 
@@ -29,10 +29,10 @@ class Loggers:
     def __init__(self, attachment):
         self._attached = attachment
         self._on = attachment.settings.loggers == "on"
-        self._known = []         # weak: what was found, open or not
-        self._look_again = 0.0   # when, on time.monotonic's clock
+        self._known = []  # weak: what was found, open or not
+        self._look_again = 0.0  # when, on time.monotonic's clock
         self._failed = set()
-        self._waiting = []       # (step, verdict) of files that may be replayed while the program runs
+        self._waiting = []  # (step, verdict) of files that may be replayed while the program runs
         self._texts = 0
 
     def incident(self, news, number: int) -> None:
@@ -82,10 +82,12 @@ class Loggers:
     def ahead(self) -> int:
         """By how much the count of a Trainer that trains differs from ours, as it has resumed, or is not the first one here. It may
         have counted the step that is told, or not yet."""
+
         def ahead():
             counts = open_loggers.counts(self._found())
             by = counts[-1] - self._attached.ops.step() if counts else 0
             return 0 if by == 1 else by
+
         return self._asked(ahead, 0)
 
     def _asked(self, what, otherwise):

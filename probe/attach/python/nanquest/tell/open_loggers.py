@@ -18,10 +18,10 @@ _WRITE_THEMSELVES = ("TensorBoardLogger", "WandbLogger")  # of Lightning: their 
 class Entry:
     """What is told at once."""
 
-    step: int        #: as the program's own rows count
-    numbers: dict    #: by name
+    step: int  #: as the program's own rows count
+    numbers: dict  #: by name
     title: str = ""  #: of the text
-    text: str = ""   #: Markdown, "" if there is none
+    text: str = ""  #: Markdown, "" if there is none
 
 
 def _to_tensorboard(writer, entry: Entry) -> None:

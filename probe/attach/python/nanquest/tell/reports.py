@@ -102,14 +102,14 @@ def _extent(processes: list) -> str:
     if len(steps) == 1:
         return at_least + _count(steps[0], "step")
     same = not at_least and len(set(steps)) == 1
-    return f"{len(steps)} processes " + (f"of {_count(steps[0], 'step')} each" if same else
-                                         f"with {at_least}{_count(sum(steps), 'step')}")
+    return f"{len(steps)} processes " + (f"of {_count(steps[0], 'step')} each" if same else f"with {at_least}{_count(sum(steps), 'step')}")
 
 
 def what_was_done(skipped: int, fell_back) -> str:
     """What the policy did about incidents, to be put behind a sentence: "; 2 batches skipped, fp32 after step 12"."""
     parts = ([_count(skipped, "batch", "batches") + " skipped"] if skipped else []) + (
-        [f"fp32 after step {fell_back}"] if fell_back is not None else [])
+        [f"fp32 after step {fell_back}"] if fell_back is not None else []
+    )
     return "; " + ", ".join(parts) if parts else ""
 
 
@@ -133,8 +133,10 @@ def outcome(processes: list) -> str:
         return f"no incident in {_extent(processes)}{quiet}"
     carried = f" ({more} more only carried on what was there)" if more else ""
     places = {process["run_dir"] for process in processes}
-    done = what_was_done(max(process.get("skipped", 0) for process in processes),
-                         next((process["fell_back"] for process in processes if process.get("fell_back") is not None), None))
+    done = what_was_done(
+        max(process.get("skipped", 0) for process in processes),
+        next((process["fell_back"] for process in processes if process.get("fell_back") is not None), None),
+    )
     return f"{_count(incidents, 'incident')} in {_extent(processes)}{carried}{quiet}{done}; files in {shorter(os.path.commonpath(places))}"
 
 
@@ -170,8 +172,10 @@ def _of_native(program, code: int) -> str:
         return ""
     if code:
         return f"nothing was observed: the program {_ended(code)} before a step of a training was made"
-    return ("nothing was observed: the program has LibTorch, but made no step of a training (a backward pass, then an update that writes to the "
-            "weights in place)")
+    return (
+        "nothing was observed: the program has LibTorch, but made no step of a training (a backward pass, then an update that writes to the "
+        "weights in place)"
+    )
 
 
 def summary(processes: list, command: list, code: int, program=None) -> str:
@@ -188,14 +192,18 @@ def summary(processes: list, command: list, code: int, program=None) -> str:
     if any("torch" in process for process in processes):
         if code:
             return f"nothing was observed: the program {_ended(code)} before a step of a training was made"
-        return ("nothing was observed: torch was imported, but no step of a training was made (one of an optimizer that is itself "
-                f"compiled, or under compiled autograd, is not seen); {elsewhere}")
+        return (
+            "nothing was observed: torch was imported, but no step of a training was made (one of an optimizer that is itself "
+            f"compiled, or under compiled autograd, is not seen); {elsewhere}"
+        )
     if processes:
         return "" if code else f"nothing was observed: torch was not imported; {elsewhere}"
     if option := options_against(command):
         return f"nothing was observed: {os.path.basename(command[0])} {option} keeps the probe out; leave it away, or {FROM_INSIDE}"
-    return ("nothing was observed: no Python started that lets the probe in (-I, -E, -S and a cleaned environment keep it out: leave that "
-            f"away, or {FROM_INSIDE}), and no program that is linked with LibTorch")
+    return (
+        "nothing was observed: no Python started that lets the probe in (-I, -E, -S and a cleaned environment keep it out: leave that "
+        f"away, or {FROM_INSIDE}), and no program that is linked with LibTorch"
+    )
 
 
 def say_and_remove(folder: str | None, command: list, code: int, program=None) -> bool:
