@@ -1,5 +1,9 @@
 #include "probe/attach/options.h"
 
+#include <initializer_list>
+#include <optional>
+#include <utility>
+
 #include <nlohmann/json.hpp>
 
 namespace nanquest::attach {
@@ -7,98 +11,84 @@ namespace {
 
 using Json = nlohmann::json;
 
-Error wrong(const std::string& key, const std::string& expected) {
-  return Error{ErrorCode::usage, "option " + key + " must be " + expected, "see nanquest run --help"};
-}
+/// Hands out the values of an object, and notes the first thing that is wrong with it.
+class Reader {
+ public:
+  explicit Reader(Json json) : left_(std::move(json)) {}
 
-Status read_int(const Json& json, const char* key, int& into, int least) {
-  if (!json.contains(key)) return {};
-  if (!json[key].is_number_integer() || json[key].get<long long>() < least)
-    return wrong(key, std::string("a whole number of at least ").append(std::to_string(least)));
-  into = json[key].get<int>();
-  return {};
-}
-
-Status read_muted(const Json& json, std::set<std::pair<std::string, std::string>>& into) {
-  if (!json.contains("muted")) return {};
-  for (const Json& place : json["muted"]) {
-    if (!place.is_array() || place.size() != 2 || !place[0].is_string() || !place[1].is_string())
-      return wrong("muted", "a list of pairs of operation and module");
-    into.emplace(place[0].get<std::string>(), place[1].get<std::string>());
+  template <typename Value>
+  void read(const char* key, Value& into) {
+    if (error_) return;
+    const auto found = left_.find(key);
+    if (found == left_.end()) {
+      error_ = Error{ErrorCode::usage, std::string("option ") + key + " is missing", ""};
+      return;
+    }
+    try {
+      into = found->get<Value>();
+      left_.erase(found);
+    } catch (const Json::exception&) {
+      error_ = Error{ErrorCode::usage, std::string("option ") + key + " is " + found->dump(), ""};
+    }
   }
-  return {};
-}
 
-Status read_steps(const Json& json, std::set<std::int64_t>& into) {
-  if (!json.contains("record_steps")) return {};
-  for (const Json& step : json["record_steps"]) {
-    if (!step.is_number_integer() || step.get<std::int64_t>() < 0)
-      return wrong("record_steps", "a list of step numbers, counted from 0");
-    into.insert(step.get<std::int64_t>());
+  /// One of a few words, by its place among them.
+  template <typename Value>
+  void read(const char* key, Value& into, std::initializer_list<std::pair<const char*, Value>> words) {
+    std::string word;
+    read(key, word);
+    for (const auto& [name, value] : words)
+      if (word == name) {
+        into = value;
+        return;
+      }
+    if (!error_) error_ = Error{ErrorCode::usage, std::string("option ") + key + " is " + word, ""};
   }
-  return {};
-}
+
+  Status end() const {
+    if (error_) return *error_;
+    if (left_.empty()) return {};
+    return Error{ErrorCode::usage, "option " + left_.items().begin().key() + " is unknown", ""};
+  }
+
+ private:
+  Json left_;
+  std::optional<Error> error_;
+};
 
 }  // namespace
 
 Result<AttachOptions> parse_options(const std::string& text) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return Error{ErrorCode::usage, "the options are no JSON object", ""};
+  Reader reader(std::move(json));
   AttachOptions options;
-  options.probe.level = Level::trace;
-  const std::string level =
-      json.value("level", Json("trace")).is_string() ? json.value("level", "trace") : "";
-  if (level == "guard")
-    options.probe.level = Level::guard;
-  else if (level == "watch")
-    options.probe.level = Level::watch;
-  else if (level != "trace")
-    return wrong("level", "guard, trace or watch");
-  if (json.contains("run_dir")) {
-    if (!json["run_dir"].is_string() || json["run_dir"].get<std::string>().empty())
-      return wrong("run_dir", "a path");
-    options.probe.run_dir = json["run_dir"].get<std::string>();
-  }
-  if (json.contains("tape_folder")) {
-    if (!json["tape_folder"].is_string()) return wrong("tape_folder", "a path");
-    options.tape_folder = json["tape_folder"].get<std::string>();
-  }
-  if (json.contains("frozen_weights")) {
-    const Json& word = json["frozen_weights"];
-    if (word != "reference" && word != "embed") return wrong("frozen_weights", "reference or embed");
-    if (word == "embed") options.probe.frozen_weights = FrozenWeights::embed;
-  }
-  if (json.contains("skip_bad_updates")) {
-    if (!json["skip_bad_updates"].is_boolean()) return wrong("skip_bad_updates", "true or false");
-    options.skip_bad_updates = json["skip_bad_updates"].get<bool>();
-  }
-  if (json.contains("on_forecast")) {
-    const Json& word = json["on_forecast"];
-    if (word != "say" && word != "stop" && word != "off") return wrong("on_forecast", "say, stop or off");
-    options.forecast = word != "off";
-  }
-  if (json.contains("max_disk")) {
-    if (!json["max_disk"].is_number_unsigned()) return wrong("max_disk", "a number of bytes");
-    options.max_disk = json["max_disk"].get<std::uint64_t>();
-  }
-  int rank = 0, world = 1;
-  for (const Status& read : {read_int(json, "watch_every", options.watch_every, 0),
-                             read_int(json, "watch_first", options.watch_first, 0),
-                             read_int(json, "watch_after", options.watch_after, 0),
-                             read_int(json, "keep_steps", options.keep_steps, 0),
-                             read_int(json, "keep_percent", options.keep_percent, 0),
-                             read_int(json, "keep_memory_percent", options.keep_memory_percent, 0),
-                             read_int(json, "tape", options.tape, 0),
-                             read_int(json, "max_incidents", options.probe.max_incidents, 0),
-                             read_int(json, "few_files_from", options.few_files_from, 0),
-                             read_steps(json, options.record_steps), read_muted(json, options.muted),
-                             read_int(json, "rank", rank, 0), read_int(json, "world_size", world, 1)})
-    if (!read) return read.error();
-  options.probe.rank = rank;
-  options.probe.world_size = world;
-  if (json.contains("config") && json["config"].is_object())
-    for (const auto& [key, value] : json["config"].items())
-      options.probe.config[key] = value.is_string() ? value.get<std::string>() : value.dump();
+  std::string on_incident;  // the caller's business
+  reader.read("run_dir", options.probe.run_dir);
+  reader.read("level", options.probe.level,
+              {{"guard", Level::guard}, {"trace", Level::trace}, {"watch", Level::watch}});
+  reader.read("watch_every", options.watch_every);
+  reader.read("watch_first", options.watch_first);
+  reader.read("watch_after", options.watch_after);
+  reader.read("keep_steps", options.keep_steps);
+  reader.read("keep_percent", options.keep_percent);
+  reader.read("keep_memory_percent", options.keep_memory_percent);
+  reader.read("tape", options.tape);
+  reader.read("tape_folder", options.tape_folder);
+  reader.read("max_incidents", options.probe.max_incidents);
+  reader.read("few_files_from", options.few_files_from);
+  reader.read("record_steps", options.record_steps);
+  reader.read("on_incident", on_incident);
+  reader.read("on_forecast", options.forecast, {{"say", true}, {"stop", true}, {"off", false}});
+  reader.read("max_disk", options.max_disk);
+  reader.read("frozen_weights", options.probe.frozen_weights,
+              {{"reference", FrozenWeights::reference}, {"embed", FrozenWeights::embed}});
+  reader.read("skip_bad_updates", options.skip_bad_updates);
+  reader.read("muted", options.muted);
+  reader.read("rank", options.probe.rank);
+  reader.read("world_size", options.probe.world_size);
+  reader.read("config", options.probe.config);
+  if (const Status read = reader.end(); !read) return read.error();
   return options;
 }
 

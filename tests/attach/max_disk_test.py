@@ -58,7 +58,7 @@ class MaxDiskTest(AttachTest):
     def test_a_size_that_is_none(self):
         process = self.nanquest("run", "--max-disk", "much", "--", "true")
         self.assert_exit(process, 2)
-        self.assertIn("'much' is no size; write for example 20G", process.stderr)
+        self.assertIn("'much': must be a size like 20G", process.stderr)
 
 
 if __name__ == "__main__":

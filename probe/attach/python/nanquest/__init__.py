@@ -12,109 +12,35 @@ Then `nanquest-replay FILE` replays an incident without Python.
 
 from __future__ import annotations
 
+from .base.attach_arguments import arguments_in_words, signature
 from .base.package import VERSION
-from .base.settings import Settings
 
 __version__ = VERSION
 __all__ = ["attach", "batch", "detach", "on_forecast", "on_incident", "pause", "record", "reference", "resume", "step"]
 
 
-def attach(
-    run_dir: str = Settings.run_dir,
-    level: str = Settings.level,
-    *,
-    watch_every: int = Settings.watch_every,
-    watch_first: int = Settings.watch_first,
-    watch_after: int = Settings.watch_after,
-    keep_steps: int = Settings.keep_steps,
-    keep_percent: int = Settings.keep_percent,
-    keep_memory_percent: int = Settings.keep_memory_percent,
-    max_incidents: int = Settings.max_incidents,
-    few_files_from: int = Settings.few_files_from,
-    compare_replicas: int = Settings.compare_replicas,
-    tape: int = Settings.tape,
-    tape_folder: str = Settings.tape_folder,
-    on_incident: str = Settings.on_incident,
-    on_forecast: str = Settings.on_forecast,
-    lr_backoff: float = Settings.lr_backoff,
-    skip_limit: int = Settings.skip_limit,
-    record_steps=Settings.record_steps,
-    quarantine: str = Settings.quarantine,
-    max_disk: str = Settings.max_disk,
-    mute_file: str = Settings.mute_file,
-    loggers: str = Settings.loggers,
-    frozen_weights: str = Settings.frozen_weights,
-    config: dict | None = None,
-) -> bool:
-    """Observes the training of this process from now on. True if it does.
+def attach(run_dir=None, level=None, **settings) -> bool:
+    """Observes the training of this process from now on. Returns True if it does.
 
-    level        "guard": loss and gradients before the optimizer writes; "trace": also records each step, so that a bad
-                 one can be replayed; "watch": also looks at every value that any operation writes.
-    watch_every  at level trace: every so many steps are looked at as by level watch (0 = only the first ones).
-    keep_steps   at level trace: so many steps stay with all that their updates overwrote, for damage that shows only
-                 later, as long as that takes no more than keep_percent of the time of training (or a tenth of a
-                 millisecond of a step) and keep_memory_percent of the free memory.
-    on_incident  "continue": do nothing; "skip": keep the optimizer from writing (for the optimizers that PyTorch
-                 ships), buffers and generators as before the step; "fallback_fp32": that once, and from then on autocast
-                 and loss scaler off, weights and moments in fp32, the learning rate times lr_backoff; then skip;
-                 "stop": end the program with exit code 4.
-    on_forecast  at levels trace and watch, when an operation is about to leave its format's range: "say" a line, "stop" (end
-                 the program with exit code 4 before it happens), "off": do not look.
-    few_files_from  of so many processes and more only those write a whole file of an incident whose file matters: the one that
-                 was first, its neighbours and one far away; the others leave a row. 0: all, however many.
-    compare_replicas  under DistributedDataParallel, on processors: each weight is compared between the ranks once in so many updates,
-                 by its hash. The first that differs is said, and whose it is. 0: never.
-    tape         so many steps at least, up to twice as many, stay in an unbroken record that takes up to keep_memory_percent of
-                 the free memory; an incident's file holds it, for nanquest-replay rewind. 0: none.
-    tape_folder  a directory: the tape's large values are files there instead of memory, up to keep_memory_percent of what is
-                 free on its disk. They have no name and are gone with the process.
-    skip_limit   so many batches skipped in a row end the program with exit code 4.
-    record_steps steps that are written to run_dir/recordings, good or bad, as the level records them; see record().
-    quarantine   a file: samples of a step that was an incident are named in it, and those that it names are left out where
-                 a DataLoader draws them by index. Where that can't be, a line on stderr says so.
-    max_disk     "20G": the files of steps are kept under it, of several processes each under its share. The first incident
-                 and the newest file stay; of the others those soon after another incident go first, the oldest before the rest.
-    mute_file    incidents that this file names are counted, not written and not told; see `nanquest mute`.
-    loggers      "on": incidents are also told to the loggers that the program itself has open (TensorBoard, W&B, MLflow, Lightning's),
-                 as nanquest/incidents at the step and a text; "off": they are not.
-    frozen_weights  "reference": weights that do not train and whose memory was mapped from a file (safetensors) are named in the files
-                 of steps by that file, the range and the hash of its bytes; "embed": they are copied in, and no other file is needed.
-    config       settings of the run, copied into its files.
+    Settings, each with the default and the meaning that it has for `nanquest run`:
 
-    With NANQUEST=off in the environment nothing happens, and False is returned.
-    A second call, or one in a process that `nanquest run` has attached to, changes nothing. If the probe can't work
-    here (another PyTorch version than it was built for), one line on stderr says so and False is returned.
+    {settings}
+
+    config: settings of the program (a dict), copied into the files of the run.
+
+    With NANQUEST=off in the environment nothing happens, and False is returned. If the probe can't work here (for example with another
+    PyTorch version than it was built for), one line on stderr says so and False is returned. A second call that asks for the same
+    changes nothing; one that asks for other settings is a ValueError that names them. In a process that `nanquest run` has attached
+    to, the settings of `nanquest run` stay, and a line on stderr names those that differ.
     """
     from .start import process
 
-    return process.attach(
-        Settings(
-            run_dir=run_dir,
-            level=level,
-            watch_every=watch_every,
-            watch_first=watch_first,
-            watch_after=watch_after,
-            keep_steps=keep_steps,
-            keep_percent=keep_percent,
-            keep_memory_percent=keep_memory_percent,
-            max_incidents=max_incidents,
-            few_files_from=few_files_from,
-            compare_replicas=compare_replicas,
-            tape=tape,
-            tape_folder=tape_folder,
-            on_incident=on_incident,
-            on_forecast=on_forecast,
-            lr_backoff=lr_backoff,
-            skip_limit=skip_limit,
-            record_steps=tuple(record_steps),
-            quarantine=quarantine,
-            max_disk=max_disk,
-            mute_file=mute_file,
-            loggers=loggers,
-            frozen_weights=frozen_weights,
-            config=dict(config or {}),
-        )
-    )
+    first = {name: value for name, value in (("run_dir", run_dir), ("level", level)) if value is not None}
+    return process.attach({**first, **settings})
+
+
+attach.__doc__ = attach.__doc__.replace("{settings}", arguments_in_words())
+attach.__signature__ = signature()
 
 
 def detach(outcome: str = "detached") -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import os
 import shlex
 import shutil
@@ -11,21 +10,8 @@ import sys
 
 from .base import library, package, programs
 from .base.say import say
-from .base.settings import (
-    ACTIONS,
-    EXIT_ON_INCIDENT,
-    FORECASTS,
-    FROZEN_WEIGHTS,
-    LEVELS,
-    LOGGERS,
-    OFF,
-    REPORTS,
-    TAPE,
-    Settings,
-    step_numbers,
-    switched_off,
-)
-from .commands import explain, rehearse
+from .base.settings import EXIT_ON_INCIDENT, OFF, REPORTS, Settings, switched_off
+from .commands import explain, rehearse, run_options
 from .data import prepare, sample
 from .start import launcher, native
 from .start.launcher import USAGE_ERROR
@@ -58,20 +44,6 @@ def _whole(text: str) -> int:
     if number < 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
     return number
-
-
-def _share(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0 and at most 1") from None
-
-
-def _steps(text: str) -> tuple:
-    try:
-        return step_numbers(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no list of step numbers; write for example 0,5") from None
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -119,151 +91,7 @@ def _parser() -> argparse.ArgumentParser:
         ("env", "print shell lines that do the same for later commands"),
     ):
         sub = verbs.add_parser(verb, help=text, description=text, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
-        sub.add_argument(
-            "--level",
-            choices=LEVELS,
-            default=Settings.level,
-            help="guard: loss and gradients only; trace: also record every step; watch: also look at "
-            "every value that is written (default: %(default)s)",
-        )
-        sub.add_argument("--run-dir", default=Settings.run_dir, metavar="DIR", help="for the files (default: %(default)s)")
-        sub.add_argument(
-            "--watch-every",
-            type=_whole,
-            default=Settings.watch_every,
-            metavar="N",
-            help="at level trace, every so many steps are looked at as by watch (default: %(default)s)",
-        )
-        sub.add_argument(
-            "--keep-steps",
-            type=_whole,
-            default=Settings.keep_steps,
-            metavar="N",
-            help="at level trace, so many steps stay with all that their updates overwrote, for damage that "
-            "shows only later (default: %(default)s; 0 = none)",
-        )
-        sub.add_argument(
-            "--keep-percent",
-            type=_whole,
-            default=Settings.keep_percent,
-            metavar="N",
-            help="how much of the training's time --keep-steps may take, in percent; where it would take "
-            "more, fewer steps stay; a tenth of a millisecond it takes of any step (default: %(default)s)",
-        )
-        sub.add_argument(
-            "--keep-memory-percent",
-            type=_whole,
-            default=Settings.keep_memory_percent,
-            metavar="N",
-            help="how much of the free memory --keep-steps may take, in percent; where it would take more, "
-            "none stay (default: %(default)s)",
-        )
-        sub.add_argument(
-            "--tape",
-            type=_whole,
-            nargs="?",
-            const=TAPE,
-            default=Settings.tape,
-            metavar="K",
-            help="keep an unbroken record of the last K to 2 K steps, in up to --keep-memory-percent of the free memory; "
-            f"an incident's file holds it, for nanquest-replay rewind (without K: {TAPE}; default: none)",
-        )
-        sub.add_argument(
-            "--tape-folder",
-            default=Settings.tape_folder,
-            metavar="DIR",
-            help="where the tape's large values are files instead of memory, in up to as much of what is free there; they are "
-            "gone with the program (default: memory)",
-        )
-        sub.add_argument(
-            "--max-incidents", type=_whole, default=Settings.max_incidents, metavar="N", help="files written at most (default: %(default)s)"
-        )
-        sub.add_argument(
-            "--few-files-from",
-            type=_whole,
-            default=Settings.few_files_from,
-            metavar="N",
-            help="of so many processes and more only those write a whole file of an incident whose file matters: the one that "
-            "was first, its neighbours and one far away; the others a row (default: %(default)s; 0: all, however many)",
-        )
-        sub.add_argument(
-            "--compare-replicas",
-            type=_whole,
-            default=Settings.compare_replicas,
-            metavar="N",
-            help="under DistributedDataParallel, on processors: each weight is compared between the ranks once in so many updates, "
-            "by its hash; the first that differs is said, and whose it is (default: %(default)s; 0: never)",
-        )
-        sub.add_argument(
-            "--record-steps",
-            type=_steps,
-            default=Settings.record_steps,
-            metavar="N,M,...",
-            help="write these steps to RUN_DIR/recordings, good or bad; steps count from 0",
-        )
-        sub.add_argument(
-            "--on-incident",
-            choices=ACTIONS,
-            default=Settings.on_incident,
-            help="skip: keep the optimizer from writing, as if the batch had not been; fallback_fp32: once, go on "
-            "in fp32 with a smaller learning rate, then skip; stop: end the program with exit code 4 "
-            "(default: %(default)s)",
-        )
-        sub.add_argument(
-            "--on-forecast",
-            choices=FORECASTS,
-            default=Settings.on_forecast,
-            help="when an operation is about to leave its format's range, at levels trace and watch; say: a line; "
-            "stop: end the program with exit code 4 before it happens; off: do not look (default: %(default)s)",
-        )
-        sub.add_argument(
-            "--lr-backoff",
-            type=_share,
-            default=Settings.lr_backoff,
-            metavar="X",
-            help="factor on the learning rate that fallback_fp32 leaves behind (default: %(default)s)",
-        )
-        sub.add_argument(
-            "--skip-limit",
-            type=_whole,
-            default=Settings.skip_limit,
-            metavar="N",
-            help="batches skipped in a row that end the program with exit code 4 (default: %(default)s)",
-        )
-        sub.add_argument(
-            "--quarantine",
-            default=Settings.quarantine,
-            metavar="FILE",
-            help="samples of a step that was an incident are named in this file, and those that it names are left "
-            "out where a DataLoader draws them by index (default: none)",
-        )
-        sub.add_argument(
-            "--max-disk",
-            default=Settings.max_disk,
-            metavar="SIZE",
-            help="20G: what incidents and recordings may take; the first incident and the newest file stay, of the others those "
-            "soon after another incident go first, then the oldest; of several processes each has its share (default: no bound)",
-        )
-        sub.add_argument(
-            "--mute-file",
-            default=Settings.mute_file,
-            metavar="FILE",
-            help="incidents that it names are counted, not written and not told; see nanquest mute (default: %(default)s)",
-        )
-        sub.add_argument(
-            "--loggers",
-            choices=LOGGERS,
-            default=Settings.loggers,
-            help="on: incidents are also told to the loggers that the program itself has open (TensorBoard, W&B, MLflow, "
-            "Lightning's), as nanquest/incidents and a text; off: they are not (default: %(default)s)",
-        )
-        sub.add_argument(
-            "--frozen-weights",
-            choices=FROZEN_WEIGHTS,
-            default=Settings.frozen_weights,
-            help="of weights that do not train and lie in memory as a file has them (safetensors, mapped): reference: files of "
-            "steps name that file, the range and a hash; embed: they hold them (default: %(default)s)",
-        )
+        run_options.add_to(sub)
         if verb == "run":
             sub.add_argument(
                 "--explain",
@@ -272,14 +100,6 @@ def _parser() -> argparse.ArgumentParser:
             )
             sub.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="the program")
     return parser
-
-
-def _settings(options) -> Settings:
-    settings = Settings(
-        **{field.name: getattr(options, field.name) for field in dataclasses.fields(Settings) if hasattr(options, field.name)}
-    )
-    settings.check()
-    return settings
 
 
 def _run(options) -> int:
@@ -291,7 +111,7 @@ def _run(options) -> int:
     if line:
         print(f"nanquest: {line}", file=sys.stderr)
         return code
-    settings, program = _settings(options), native.look(command)
+    settings, program = run_options.settings_of(options), native.look(command)
     if line := native.why_not(program, settings):
         print(f"nanquest: {line}", file=sys.stderr)
         return USAGE_ERROR
@@ -365,7 +185,7 @@ def main(arguments: list | None = None) -> int:
         if switched_off():
             print(f"# {OFF}={os.environ[OFF]}: nothing is attached")
             return 0
-        for name, value in launcher.environment_of(_settings(options)).items():
+        for name, value in launcher.environment_of(run_options.settings_of(options)).items():
             print(f"export {name}={shlex.quote(value)}")
         return 0
     except ValueError as error:

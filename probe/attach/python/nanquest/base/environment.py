@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import os
 
 from . import settings
+from .settings_table import SETTINGS
 
-# Beside one for each field of Settings: what the package itself asks for, and what the programs do.
+# Beside one for each row of the table of settings: what the package itself asks for, and what the programs do.
 OTHERS = (
     settings.OFF,
     settings.SWITCH,
@@ -27,8 +27,7 @@ BUILDING = ("NANQUEST_CACHE", "NANQUEST_SKIP_PACKAGES", "NANQUEST_TEST_PACKAGES"
 
 def known() -> list:
     """All that may be set for a run."""
-    fields = [settings.variable(field.name) for field in dataclasses.fields(settings.Settings) if field.name != "config"]
-    return sorted({*OTHERS, *fields})
+    return sorted({*OTHERS, *(setting.variable for setting in SETTINGS)})
 
 
 def set_here(environment=os.environ) -> tuple:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import dataclasses
 import json
 import os
 import sys
@@ -25,8 +26,10 @@ SECONDS_BETWEEN_NOTES = 1.0
 class Attachment:
     """From `install` on it waits; with the first training step it loads the library and begins to observe."""
 
-    def __init__(self, settings: Settings, library_path: str):
+    def __init__(self, settings: Settings, library_path: str, by_environment: bool):
         self.settings = settings
+        self.asked = dataclasses.replace(settings, config=dict(settings.config))  # before the program changed it
+        self.by_environment = by_environment  # nanquest run has attached, not the program
         self.library_path = library_path
         self.handle = None  # the library, once it is loaded
         self.ops = None  # torch.ops.nanquest

@@ -4,6 +4,7 @@ of the package."""
 from __future__ import annotations
 
 from ..base import library
+from ..base.attach_arguments import settings_of
 from ..base.probe_state import probe
 from ..base.say import say
 from ..base.settings import Settings, switched_off
@@ -11,13 +12,28 @@ from ..tell import reports
 from .attachment import Attachment
 
 
-def attach(settings: Settings) -> bool:
+def attach(asked: dict) -> bool:
     """See nanquest.attach."""
     if switched_off():
         return False
-    settings.check()
+    settings = settings_of(asked)
     if probe.current is not None and not probe.current.off:
+        _is_the_same(asked)
         return True
+    return _attach(settings)
+
+
+def _is_the_same(asked: dict) -> None:
+    """ValueError where another attach() asked for other settings than this one; those of `nanquest run` are the user's last word."""
+    if not (different := "; ".join(probe.current.asked.differences(asked))):
+        return
+    if probe.current.by_environment:
+        probe.current.say_once(f"the settings of nanquest run stay, whatever nanquest.attach() asks for: {different}")
+        return
+    raise ValueError(f"nanquest is attached with other settings: {different}; call nanquest.detach() first, or leave them out")
+
+
+def _attach(settings: Settings, by_environment: bool = False) -> bool:
     import torch
 
     reports.note(torch=torch.__version__)
@@ -28,7 +44,7 @@ def attach(settings: Settings) -> bool:
         reports.note(off=str(unfit))
         say(str(unfit))
         return False
-    probe.current = Attachment(settings, path)
+    probe.current = Attachment(settings, path, by_environment)
     try:
         hooks.install(probe.current)
         return True
@@ -44,7 +60,8 @@ def attach(settings: Settings) -> bool:
 def attach_by_environment() -> None:
     """What the hook of `nanquest run` calls once torch is there: never fails, says why the probe is off."""
     try:
-        attach(Settings.from_environment())
+        if not switched_off() and (probe.current is None or probe.current.off):
+            _attach(Settings.from_environment(), by_environment=True)
     except Exception as error:  # noqa: BLE001 (the program runs without the probe)
         line = "the probe is off: " + ("" if isinstance(error, ValueError) else f"{type(error).__name__}: ") + str(error)
         reports.note(off=line)

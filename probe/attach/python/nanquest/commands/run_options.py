@@ -1,0 +1,34 @@
+"""The options of `nanquest run` and `nanquest env`, made from the table of settings."""
+
+from __future__ import annotations
+
+import argparse
+
+from ..base.settings import Settings
+from ..base.settings_table import SETTINGS
+
+
+def _reads(kind):
+    def read(text: str):
+        try:
+            return kind.read(text)
+        except ValueError as problem:
+            raise argparse.ArgumentTypeError(f"{text!r}: {problem}") from None
+
+    return read
+
+
+def add_to(parser) -> None:
+    for setting in (setting for setting in SETTINGS if setting.option):
+        kind = setting.kind
+        several = {"choices": kind.values} if kind.values else {"type": _reads(kind), "metavar": kind.metavar}
+        alone = {"nargs": "?", "const": setting.alone} if setting.alone is not None else {}
+        text = f"{setting.help} (default: {setting.default_text})".replace("%", "%%")
+        parser.add_argument(setting.flag, default=setting.default, help=text, **several, **alone)
+
+
+def settings_of(options) -> Settings:
+    """ValueError where they don't go together."""
+    settings = Settings(**{setting.name: getattr(options, setting.name) for setting in SETTINGS if setting.option})
+    settings.check()
+    return settings
