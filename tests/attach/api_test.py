@@ -90,7 +90,7 @@ class ApiTest(AttachTest):
             self.assertTrue(row[3].startswith(f"step {row[0]}: "), row)
         failed = [line for line in self.probes_lines(process) if "no route to the pager" in line]
         self.assertEqual(len(failed), 1, process.stderr)
-        self.assertIn("fails, which is told of incidents, raised OSError", failed[0])
+        self.assertIn("fails, called for incidents, raised OSError", failed[0])
 
 
 if __name__ == "__main__":

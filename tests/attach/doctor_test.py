@@ -32,7 +32,7 @@ class DoctorTest(AttachTest):
     def test_all_is_well(self):
         found = self.findings(NANQUEST_BIN=str(BIN))
         self.assertEqual([name for name in found if name.startswith("level ")], ["level guard", "level trace", "level watch"])
-        self.assertIn("a program of 2 steps was observed", found["attached"][0]["text"])
+        self.assertIn("a test program of 2 steps was observed", found["attached"][0]["text"])
         self.assertIn("replayed bit for bit", found["recorded"][0]["text"])
         self.assertRegex(found["HDF5"][0]["text"], r"^1\.\d+\.\d+")
         self.assertIn("not known before the first", found["snapshot"][0]["text"])
@@ -60,7 +60,7 @@ class DoctorTest(AttachTest):
                 ("probe", "built for PyTorch 2.99.0", (), {"NANQUEST_ATTACH_LIBRARY": str(other)}),
                 ("attached", "can't be loaded", (), {"NANQUEST_ATTACH_LIBRARY": str(torn)}),
                 ("switched off", "NANQUEST=off is set", (), {"NANQUEST": "off"}),
-                ("disk", "is no folder", ("--run-dir", "file"), {})):
+                ("disk", "is not a directory", ("--run-dir", "file"), {})):
             with self.subTest(words):
                 found = self.findings(*arguments, code=2, **more)
                 self.assertEqual(found[name][-1]["state"], "problem")
@@ -83,8 +83,8 @@ class DoctorTest(AttachTest):
         process = subprocess.run([bare, "-m", "nanquest", "doctor"], cwd=self.scratch, text=True, capture_output=True,
                                  timeout=100, env=self.environment())
         self.assert_exit(process, 2)
-        self.assertRegex(process.stdout, r"(?m)^problem +torch +not there in this Python\n.*pip install torch")
-        self.assertTrue(process.stdout.endswith("nothing would be observed here\n"), process.stdout)
+        self.assertRegex(process.stdout, r"(?m)^problem +torch +not installed in this Python\n.*pip install torch")
+        self.assertTrue(process.stdout.endswith("programs would not be observed here\n"), process.stdout)
 
 
 if __name__ == "__main__":

@@ -43,12 +43,12 @@ class ReportTest(PackagesTest):
 
     def test_a_program_that_a_signal_ended_before_it_trained(self):
         (line,) = self.said(sys.executable, "-c", "import os, torch; os.kill(os.getpid(), 15)", code=-signal.SIGTERM)
-        self.assertEqual(line, "nanquest: nothing was observed: the program was ended by SIGTERM before a step of a training was made")
+        self.assertEqual(line, "nanquest: nothing was observed: the program was ended by SIGTERM before it made a training step")
 
     def test_incidents_are_counted_once(self):
         lines = self.said(sys.executable, MLP, "sgd", 6, "nan", options=("--level", "watch"))
         self.assertIn("nanquest: step 6: ", lines[0])
-        self.assertEqual(lines[2:], ["nanquest: 1 incident in 8 steps (1 more only carried on what was there); files in run"])
+        self.assertEqual(lines[2:], ["nanquest: 1 incident in 8 steps (1 later step only propagated these values); files in run"])
 
     def test_several_processes(self):
         torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2]
@@ -70,7 +70,7 @@ class ReportTest(PackagesTest):
         (self.scratch / "good.py").write_text(KILLED.format(end=""))
         lines = self.said("sh", "-c", f"{sys.executable} {MLP} sgd 6 nan; {sys.executable} good.py",
                           options=("--level", "watch"), run_dir="two")
-        self.assertEqual(lines[-1], "nanquest: 1 incident in 2 processes with 38 steps (1 more only carried on what was there); "
+        self.assertEqual(lines[-1], "nanquest: 1 incident in 2 processes with 38 steps (1 later step only propagated these values); "
                          "files in two")
 
     @nightly
@@ -112,18 +112,18 @@ class ReportTest(PackagesTest):
         self.assertEqual(self.said(sys.executable, "-c", "1/0", code=1), [])
 
     def test_no_training(self):
-        self.assert_unseen(sys.executable, "-c", "import torch; torch.ones(2).sum()", says=["torch was imported, but no step"])
+        self.assert_unseen(sys.executable, "-c", "import torch; torch.ones(2).sum()", says=["torch was imported, but no training step"])
         (line,) = self.said(sys.executable, "-c", "import torch; torch.nn.Linear(2, 2)(torch.ones(2))")
-        self.assertIn("torch was imported, but no step", line)
+        self.assertIn("torch was imported, but no training step", line)
 
     def test_pythons_that_keep_the_probe_out(self):
         for options, named in ((["-I"], "-I"), (["-E"], "-E"), (["-S"], "-S"), (["-X", "dev", "-uE"], "-E"), (["-BIc"], "-I")):
             with self.subTest(options):
                 code = [] if options[-1].endswith("c") else ["-c"]
-                self.assert_unseen(sys.executable, *options, *code, "print(1)", says=[f" {named} keeps the probe out"])
+                self.assert_unseen(sys.executable, *options, *code, "print(1)", says=[f" {named} prevents the probe from loading"])
         for command in (["env", "-i", sys.executable, "-c", "print(1)"], ["sh", "-c", f"{sys.executable} -I -c 'print(1)'"], ["true"]):
             with self.subTest(command):
-                self.assert_unseen(*command, says=["no Python started that lets the probe in", "cleaned environment"])
+                self.assert_unseen(*command, says=["no Python process loaded the probe", "cleaned environment"])
         # Options of the program are not Python's.
         self.assert_unseen(sys.executable, "-c", "print(1)", "-I", says=["torch was not imported"])
 
@@ -131,7 +131,7 @@ class ReportTest(PackagesTest):
         code = (f"import sys; sys.path.insert(0, {str(PACKAGE)!r}); import nanquest; nanquest.attach(run_dir='mine', level='watch')\n"
                 f"sys.argv[1:] = ['sgd', '4', 'nan']; exec(open({str(MLP)!r}).read())")
         lines = self.said(sys.executable, "-I", "-c", code)
-        self.assertEqual(lines[-1], "nanquest: 1 incident in 8 steps (3 more only carried on what was there); files in mine")
+        self.assertEqual(lines[-1], "nanquest: 1 incident in 8 steps (3 later steps only propagated these values); files in mine")
         self.assertEqual(len([line for line in lines if "files in" in line]), 1, lines)
 
     @nightly

@@ -65,7 +65,7 @@ class TensorBoardTest(PackagesTest):
         process = self.plain(PROGRAMS / "logged.py", "tensorboardX", "attach", "broken")
         self.assert_exit(process)
         self.assertEqual(len([line for line in self.probes_lines(process) if "no space left" in line]), 1, process.stderr)
-        self.assertIn("Writer, which the program logs to, raised OSError: no space left; it is told of no more incidents", process.stderr)
+        self.assertIn("Writer, which the program logs to, raised OSError: no space left; nothing more is logged to it", process.stderr)
         numbers, _ = self.read("log")
         self.assertEqual([step for step, _ in numbers[LOSS]], list(range(8)))
         self.assertEqual(numbers["nanquest/incidents"], [(3, 1.0)])

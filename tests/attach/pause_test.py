@@ -93,7 +93,7 @@ class PauseTest(AttachTest):
                           "    optimizer.step()\n")
         process = self.plain(script)
         self.assert_exit(process)
-        self.assertIn("heard on the thread that trains only", process.stderr)
+        self.assertIn("work only on the training thread", process.stderr)
         self.assertEqual([file.name for file in self.incidents("threads")], ["step-00000002.r0.h5"])
 
 

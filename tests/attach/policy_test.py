@@ -88,7 +88,7 @@ class PolicyTest(AttachTest):
         process = self.under("skip", POLICY / "buffers.py")
         before, _, after = process.stderr.partition("one model\n")
         self.assertEqual(before, "")
-        self.assertEqual(after.count("stay as they are when a step is skipped"), 1, after)
+        self.assertEqual(after.count("are not restored when a step is skipped"), 1, after)
 
 
 if __name__ == "__main__":

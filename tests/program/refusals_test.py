@@ -60,7 +60,7 @@ class Others(ProgramTest):
             self.assert_exit(seen, code)
             self.assertEqual(seen.stdout, "it ran\n")
             self.assertEqual(len(self.probes_lines(seen)), 1, seen.stderr)
-            self.assertTrue(seen.stderr.endswith("and no program that is linked with LibTorch\n"), seen.stderr)
+            self.assertTrue(seen.stderr.endswith("and no program linked with LibTorch was started\n"), seen.stderr)
         self.assertFalse((self.scratch / "run").exists())
 
     def test_switched_off(self):

@@ -62,7 +62,7 @@ class Healthy(ProgramTest):
         seen = self.seen(TRAINS, "infers")
         self.assert_exit(seen)
         self.assertEqual(seen.stdout, self.alone(TRAINS, "infers").stdout)
-        self.assertIn("made no step of a training", self.last_line(seen))
+        self.assertIn("made no training step", self.last_line(seen))
         self.assertFalse((self.scratch / "run").exists())
 
     def test_children_have_runs_of_their_own(self):

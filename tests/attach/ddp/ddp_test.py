@@ -87,7 +87,7 @@ class DdpTest(TogetherTest):
 
     def test_ranks_whose_weights_are_lost_end_together(self):
         err = self.together("local-state", 1, "lost", options=("--level", "guard", "--on-incident", "skip"), code=4)
-        self.assertEqual(err.count("is not finite, which leaving out updates does not heal"), 2, err)
+        self.assertEqual(err.count("is not finite, and skipping updates cannot repair it"), 2, err)
         self.assertEqual(err.count("a weight of rank 1 is not finite"), 1, err)
 
     def test_ranks_that_do_not_come_are_not_waited_for(self):

@@ -112,7 +112,7 @@ class ShardedTest(TogetherTest):
         err, steps = self.steps_of_incidents("arrives")
         self.assertEqual(steps, {0: ["00000005"], 1: ["00000005"]}, err)
         self.assertRegex(err, r"step 6: what arrives by _?c10d\S*::all_?reduce\S* in 0.down is still NaN or Inf from step 5")
-        self.assertIn("(4 more only carried on" if ALL else "(2 more only carried on", err)  # said once a launch
+        self.assertIn("(4 later steps only propagated" if ALL else "(2 later steps only propagated", err)  # said once a launch
 
     def test_what_arrives_after_a_good_step_is_news(self):
         err, steps = self.steps_of_incidents("returns")

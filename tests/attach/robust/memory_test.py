@@ -38,7 +38,7 @@ class MemoryTest(RobustTest):
     def test_a_run_that_stays_bad_does_not_grow(self):
         process = self.assert_same("endurance", STEPS, 5, level="trace")
         self.assertEqual(len(self.assert_files()), 1)
-        self.assertIn(f"({STEPS - 6} more only carried on what was there)", process.stderr)
+        self.assertIn(f"({STEPS - 6} later steps only propagated these values)", process.stderr)
         self.assertLess(self.grown(process), 4, process.stderr)
         self.assertLess(len(self.probes_lines(process)), 8, process.stderr)
 

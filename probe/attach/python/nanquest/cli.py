@@ -24,15 +24,15 @@ EXAMPLES = """examples:
   nanquest run --level watch --run-dir runs/hunt -- torchrun --nproc-per-node 2 train.py
   nanquest run --on-incident fallback_fp32 -- python train.py
   nanquest run -- ./train data/               # a C++ program that is linked with LibTorch
-  eval "$(nanquest env --run-dir runs/job)"     # for job schedulers: later Python programs attach by themselves
+  eval "$(nanquest env --run-dir runs/job)"     # for job schedulers: Python programs started later are observed
 
-  nanquest run --explain -- python train.py     # each incident is explained beside the training
-  nanquest rehearse nanquest-run/incidents/step-00000131.r0.h5 -- python train.py    # would a smaller rate have saved it?
+  nanquest run --explain -- python train.py     # explain each incident while the training runs
+  nanquest rehearse nanquest-run/incidents/step-00000131.r0.h5 -- python train.py    # would a lower learning rate have avoided it?
   nanquest replay nanquest-run/incidents/step-00000131.r0.h5
   nanquest view nanquest-run
 
-Each bad step becomes one file in RUN_DIR/incidents; `nanquest replay FILE` explains it. Level guard only names
-the step: it records nothing.
+Each bad step is saved to one file in RUN_DIR/incidents; `nanquest replay FILE` explains it. Level guard only names
+the step and saves nothing.
 """
 
 
@@ -71,12 +71,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     for verb, program in DOORS.items():  # main has opened them already; here they are for the help
         verbs.add_parser(verb, help=f"the program {' '.join(program)}; nanquest {verb} --help shows its options", add_help=False)
-    asked = verbs.add_parser("doctor", help="what would be seen here, and why not")
-    asked.add_argument("--run-dir", default=Settings.run_dir, metavar="DIR", help="where the files would go (default: %(default)s)")
-    asked.add_argument("--json", action="store_true", help="the same for programs")
+    asked = verbs.add_parser("doctor", help="check what would be observed here, and why not")
+    asked.add_argument("--run-dir", default=Settings.run_dir, metavar="DIR", help="directory for the files (default: %(default)s)")
+    asked.add_argument("--json", action="store_true", help="print JSON")
     mute = verbs.add_parser(
         "mute",
-        help="don't alarm here again",
+        help="do not report this incident again",
         description="Later runs count incidents of the same operation and "
         "module, and neither write nor tell them. Only steps whose values are looked at know operation and module: all at "
         "level watch, at level trace the first ones, every --watch-every, and those after an incident. The cause is not "
@@ -84,11 +84,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     mute.add_argument("what", nargs="?", metavar="SNAPSHOT|VERDICT", help="an incident's file, or what nanquest-replay said of it (.json)")
     mute.add_argument("--mute-file", default=Settings.mute_file, metavar="FILE", help="default: %(default)s")
-    mute.add_argument("--list", action="store_true", help="what is muted, with numbers")
-    mute.add_argument("--remove", type=_whole, metavar="N", help="no longer muted")
+    mute.add_argument("--list", action="store_true", help="list what is muted, with numbers")
+    mute.add_argument("--remove", type=_whole, metavar="N", help="remove entry N")
     for verb, text in (
-        ("run", "run a command; every PyTorch program in it is observed"),
-        ("env", "print shell lines that do the same for later commands"),
+        ("run", "run a command and observe every PyTorch program in it"),
+        ("env", "print shell commands that set the same up for later programs"),
     ):
         sub = verbs.add_parser(verb, help=text, description=text, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
         run_options.add_to(sub)
@@ -96,7 +96,7 @@ def _parser() -> argparse.ArgumentParser:
             sub.add_argument(
                 "--explain",
                 action="store_true",
-                help="replay each incident at once, beside the training and with the lowest priority, and say what it was in three lines",
+                help="replay each incident in the background with the lowest priority, and print its cause in three lines",
             )
             sub.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="the program")
     return parser

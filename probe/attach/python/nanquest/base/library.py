@@ -29,8 +29,8 @@ def built_for(library: str) -> str:
             return file.read().strip()
     except OSError:
         raise Unfit(
-            f"{os.path.splitext(library)[0]}.version can't be read, so it is not known which PyTorch the "
-            "probe was built for; build or install nanquest again"
+            f"{os.path.splitext(library)[0]}.version can't be read, so the PyTorch version of the "
+            "probe is not known; build or install nanquest again"
         ) from None
 
 

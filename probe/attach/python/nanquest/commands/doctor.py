@@ -24,9 +24,9 @@ from .doctor_findings import OK, PROBLEM, WARNING, Finding
 NOTHING_TO_OBSERVE = 2
 PATIENCE = 300  # seconds for the tiny program: importing torch from a network disk takes long
 GIVES = {
-    "guard": "loss and gradients before each update: names the step, writes no file",
-    "trace": "that, and every step on record: a file that replays (the default)",
-    "watch": "that, and every value that is written: damage that neither loss nor gradients show",
+    "guard": "checks loss and gradients before each update; names the step, writes no file",
+    "trace": "also records every step; writes a file that can be replayed (the default)",
+    "watch": "also checks every value that is written: finds damage that loss and gradients do not show",
 }
 
 
@@ -35,7 +35,9 @@ def _python_and_torch() -> list:
     version = doctor_machine.torch_version()
     if not version:
         return found + [
-            Finding("torch", PROBLEM, "not there in this Python", "run nanquest in the environment that trains, or pip install torch", True)
+            Finding(
+                "torch", PROBLEM, "not installed in this Python", "run nanquest in the environment that trains, or pip install torch", True
+            )
         ]
     return found + [Finding("torch", OK, version)]
 
@@ -58,7 +60,10 @@ def _native() -> Finding:
     """Whether programs that are not Python can take in the probe. That is not tried: there may be no compiler here."""
     if not os.path.exists(native.preload()):
         return Finding(
-            "C++ programs", WARNING, f"{native.preload()} is missing, so they run without the probe", "pip install . (in nanquest's folder)"
+            "C++ programs",
+            WARNING,
+            f"{native.preload()} is missing, so C++ programs run without the probe",
+            "pip install . (in nanquest's folder)",
         )
     return Finding("C++ programs", OK, f"those linked with LibTorch {library.built_for(library.path())} are observed under nanquest run")
 
@@ -91,20 +96,16 @@ def _train(run_dir: str, hooked: bool) -> tuple:
 def _attached(facts: dict, said: list) -> Finding:
     """Whether the tiny program was observed, as `nanquest run` would do it."""
     if facts.get("attached"):
-        return Finding("attached", OK, f"a program of {facts['steps']} steps was observed by the hook of nanquest run")
+        return Finding("attached", OK, f"a test program of {facts['steps']} steps was observed as under nanquest run")
     why = next((line for line in said if line.startswith("nanquest:")), said[-1] if said else "the hook was not run")
     if not facts:
         return Finding(
-            "attached",
-            PROBLEM,
-            f"a tiny program did not come to its end: {why}",
-            "make `import torch` and two steps work in this Python first",
-            True,
+            "attached", PROBLEM, f"a tiny test program failed: {why}", "make `import torch` and two steps work in this Python first", True
         )
     return Finding(
         "attached",
         PROBLEM,
-        f"a tiny program was not observed: {why.removeprefix('nanquest: ')}",
+        f"a tiny test program was not observed: {why.removeprefix('nanquest: ')}",
         "see the lines above; from inside a program: import nanquest; nanquest.attach()",
         True,
     )
@@ -114,7 +115,7 @@ def _replayed(run_dir: str) -> Finding:
     """The recorded step of the tiny program, run again."""
     files = doctor_machine.snapshots(run_dir)
     if not files:
-        return Finding("recorded", PROBLEM, "the step that was asked for is not on record", "report it, with this page", True)
+        return Finding("recorded", PROBLEM, "the test step was not recorded", "please report this, with this output", True)
     size = in_words(os.path.getsize(files[0]))
     try:
         done = subprocess.run(
@@ -131,17 +132,17 @@ def _replayed(run_dir: str) -> Finding:
         return Finding(
             "recorded",
             WARNING,
-            f"a step of it, {size}, but nanquest-replay can't run it again: {type(problem).__name__}",
+            f"a step of it, {size}, but nanquest-replay can't replay it: {type(problem).__name__}",
             f"try it: nanquest replay info on a file of a run; {programs.find('nanquest-replay')} --version",
         )
     if not exact:
         return Finding(
             "recorded",
             WARNING,
-            f"a step of it, {size}, which replay computes differently",
+            f"a step of it, {size}, but the replay gives other values",
             "replay with the LibTorch that recorded it, on the same processor",
         )
-    return Finding("recorded", OK, f"a step of it, {size}, and replayed bit for bit")
+    return Finding("recorded", OK, f"a step of it, {size}, replayed bit for bit")
 
 
 def _devices(facts: dict) -> Finding:
@@ -154,13 +155,13 @@ def _devices(facts: dict) -> Finding:
             "devices",
             OK,
             f"CPU, {names}",
-            "docs/devices.md says what was proved on a GPU, and what it costs; weights there are not compared between replicas",
+            "docs/devices.md lists what was tested on GPUs and what it costs; weights on GPUs are not compared between replicas",
         )
     return Finding(
         "devices",
         WARNING,
         f"CPU, {names}",
-        "models on a device are observed, but nanquest's tests never ran on this kind: look at docs/devices.md for what was proved where",
+        "models on this device are observed, but nanquest was never tested on this kind; docs/devices.md lists what was tested",
     )
 
 
@@ -175,18 +176,18 @@ def _variables() -> list:
                 "variables",
                 PROBLEM,
                 str(problem),
-                "set it right, or unset it: programs that attach by the environment run without the probe",
+                "correct it, or unset it: until then programs that attach by the environment run without the probe",
                 False,
             )
         )
     if switched_off():
-        found.append(Finding("switched off", PROBLEM, f"{OFF}={os.environ[OFF]} is set, so nothing is attached", f"unset {OFF}", True))
+        found.append(Finding("switched off", PROBLEM, f"{OFF}={os.environ[OFF]} is set, so nothing is observed", f"unset {OFF}", True))
     elif ours.get(OFF, "on").lower() not in ("", "on", "1"):
-        found.append(Finding("variables", WARNING, f"{OFF}={ours[OFF]} means nothing", f"{OFF}=off switches everything off"))
+        found.append(Finding("variables", WARNING, f"{OFF}={ours[OFF]} has no effect", f"{OFF}=off switches everything off"))
     for name, near in strangers.items():
         found.append(Finding("variables", WARNING, f"{name} is not known", f"did you mean {near}? " if near else "see docs/running.md"))
     told = ", ".join(f"{name}={value}" for name, value in ours.items() if name != OFF)
-    return found + ([Finding("variables", OK, told + " (nanquest run sets its options anew)")] if told else [])
+    return found + ([Finding("variables", OK, told + " (nanquest run replaces its own options)")] if told else [])
 
 
 def look(run_dir: str) -> list:
@@ -233,5 +234,5 @@ def report(run_dir: str, as_json: bool) -> int:
             print(f"{each.state:8} {each.name:{width}}  {each.text}")
             if each.way_out:
                 print(f"{'':8} {'':{width}}  -> {each.way_out}")
-        print("nothing would be observed here" if blocked else "programs that nanquest run starts here are observed")
+        print("programs would not be observed here" if blocked else "programs that nanquest run starts here are observed")
     return NOTHING_TO_OBSERVE if blocked else 0

@@ -65,21 +65,21 @@ def hook() -> list:
             Finding(
                 "hook",
                 WARNING,
-                "this Python runs with -I or -E; a program that does so keeps the probe out",
-                "leave it away, or write in the program: import nanquest; nanquest.attach()",
+                "this Python runs with -I or -E; programs started so do not load the probe",
+                "remove the option, or write in the program: import nanquest; nanquest.attach()",
             )
         )
     if other := _another_sitecustomize():
-        found.append(Finding("hook", OK, f"it comes in by PYTHONPATH; {other} runs after it, as it would without"))
+        found.append(Finding("hook", OK, f"loaded through PYTHONPATH; {other} runs after it, as it would without nanquest"))
     else:
-        found.append(Finding("hook", OK, "it comes in by PYTHONPATH (not where a program runs with -I, -E or -S)"))
+        found.append(Finding("hook", OK, "loaded through PYTHONPATH (not in programs that run with -I, -E or -S)"))
     if not _login_shell_keeps("PYTHONPATH"):
         found.append(
             Finding(
                 "hook",
                 WARNING,
-                "a login shell here sets PYTHONPATH anew, and the hook is lost in it",
-                "begin the training without bash -l, or put nanquest run inside it",
+                "a login shell here replaces PYTHONPATH, so the hook is lost in it",
+                "start the training without bash -l, or put nanquest run inside it",
             )
         )
     return found
@@ -111,8 +111,8 @@ def _snapshot_takes(run_dir: str) -> str:
     if sizes:
         return f"the {len(sizes)} there take {in_words(sum(sizes))}, the largest {in_words(max(sizes))}"
     return (
-        "not known before the first: about the weights and moments once (fp32 with AdamW 12 bytes a parameter, with SGD and momentum 8) "
-        "and the batch"
+        "not known before the first one: about the size of weights, moments (fp32: 12 bytes per parameter with AdamW, 8 with SGD and "
+        "momentum) and the batch"
     )
 
 
@@ -137,9 +137,9 @@ def room(run_dir: str) -> list:
     text = f"{in_words(usage.free)} of {in_words(usage.total)} free at {os.path.abspath(run_dir)}"
     found = []
     if os.path.exists(run_dir) and not os.path.isdir(run_dir):
-        found.append(Finding("disk", PROBLEM, f"{run_dir} is no folder", "give another --run-dir", True))
+        found.append(Finding("disk", PROBLEM, f"{run_dir} is not a directory", "give another --run-dir", True))
     elif not os.access(folder, os.W_OK):
-        found.append(Finding("disk", PROBLEM, f"{folder} may not be written", "give another --run-dir", True))
+        found.append(Finding("disk", PROBLEM, f"{folder} is not writable", "give another --run-dir", True))
     elif usage.free < max(min(usage.total * LITTLE, SOON), 1):
         found.append(Finding("disk", WARNING, text, "give another --run-dir; --max-disk bounds what a run takes"))
     else:

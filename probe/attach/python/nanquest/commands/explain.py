@@ -43,7 +43,7 @@ class Explainer:
             self._process.wait()
         except KeyboardInterrupt:
             self._process.terminate()
-            say("the rest is not explained; nanquest replay FILE does it")
+            say("the remaining incidents are not explained; use nanquest replay FILE")
 
 
 def incidents(run_dir: str) -> list:

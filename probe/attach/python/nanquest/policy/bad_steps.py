@@ -33,7 +33,7 @@ class Policy:
         if told["gradients_bad"] or place_in_group()[1] == 1:
             return True
         self._attached.say_once(
-            "a step is bad on this rank although its gradients are finite: under several processes the gradients decide"
+            "this rank has a bad step with finite gradients; with several processes only the gradients decide whether an update is skipped"
         )
         return False
 
@@ -62,7 +62,7 @@ class Policy:
         spoiled = self._ranks.first_of(bool(name)) if together >= 0 else rank if name else -1
         if spoiled >= 0:
             name = name or f"a weight of rank {spoiled}"
-            self._attached.end(f"stopped: {name} is not finite, which leaving out updates does not heal")
+            self._attached.end(f"stopped: {name} is not finite, and skipping updates cannot repair it")
         why = "policy skip" if together in (-1, rank) else f"it is bad on rank {together}"
         if self._settings.on_incident == "fallback_fp32":
             why = "the fp32 fallback was already taken"
@@ -98,6 +98,6 @@ class Policy:
         if self._attached.skipped <= LINES:
             say(f"step {step}: batch skipped: {why}")
         elif self._attached.skipped == LINES + 1:
-            say("more batches are skipped; the manifest counts them")
+            say("further skipped batches are counted in the manifest")
         if self._in_a_row >= self._settings.skip_limit:
             self._attached.end(f"stopped: {self._in_a_row} batches skipped in a row")

@@ -29,7 +29,7 @@ class Quarantine:
                 self._lines.add((words[0], words[1] if len(words) == 2 else ""))
             elif words:
                 say(
-                    f"quarantine {shorter(self.path)}: line {number} is not understood: write an index, or an index and a data set "
+                    f"quarantine {shorter(self.path)}: line {number} can't be read: write an index, or an index and a data set "
                     "like Rows[240]"
                 )
 
@@ -85,12 +85,14 @@ class Quarantine:
         try:
             self._append(told)
         except OSError as problem:
-            return f"quarantine {shorter(self.path)}: can't be written: {problem.strerror}; step {step} is not named in it"
+            return f"quarantine {shorter(self.path)}: can't be written: {problem.strerror}; the samples of step {step} are not in it"
         if not lines:
-            return f"quarantine {shorter(self.path)}: batch of step {step}, ids unknown: {why_not}; name them with nanquest.batch(ids)"
+            return (
+                f"quarantine {shorter(self.path)}: the samples of step {step} are not known: {why_not}; name them with nanquest.batch(ids)"
+            )
         return (
-            f"quarantine {shorter(self.path)}: the {len(lines)} samples of step {step} are named in it, so that the next run leaves "
-            "them out"
+            f"quarantine {shorter(self.path)}: the {len(lines)} samples of step {step} were added; the next run with this file "
+            "leaves them out"
         )
 
     def _append(self, lines: list) -> None:

@@ -40,8 +40,8 @@ class Undo:
             self._places[id(module), key] = weakref.ref(module), size
         if left:
             self._attached.say_once(
-                f"{len(left)} buffers of {sum(left) / 1e6:.0f} MB stay as they are when a step is skipped: no "
-                f"more than {LIMIT // 2**20} MiB are copied in every step"
+                f"{len(left)} buffers of {sum(left) / 1e6:.0f} MB are not restored when a step is skipped: at most "
+                f"{LIMIT // 2**20} MiB of buffers are copied in each step"
             )
 
     def begins(self) -> None:
@@ -61,7 +61,7 @@ class Undo:
         held, self._held = self._held if self._attached.ops.remembers() else (), ()
         if not self._attached.ops.put_back():
             self._attached.say_once(
-                "this program draws random numbers between its passes: those of a skipped step stay drawn, so that "
+                "this program draws random numbers between its passes; they are not drawn again after a skipped step, so that "
                 "it does not get the same batch again"
             )
         for module, key, buffer in held:

@@ -220,7 +220,7 @@ class Replicas:
         except Exception as problem:  # noqa: BLE001 (a store whose server is gone, a PyTorch that keeps its things elsewhere)
             self._turns = 0
             self._program.attached.say_once(
-                f"replicas are not compared any more: {type(problem).__name__}: {' '.join(str(problem).split())[:200]}"
+                f"replicas are no longer compared: {type(problem).__name__}: {' '.join(str(problem).split())[:200]}"
             )
 
     def _of(self, ids) -> list:

@@ -191,7 +191,7 @@ class Attachment:
             self.note()
         if told["incident"] and self.said > LINES:
             if self.said == LINES + 1:
-                say(f"more incidents follow; they are named in {shorter(os.path.join(self.run_dir, 'manifest.json'))}")
+                say(f"further incidents are listed in {shorter(os.path.join(self.run_dir, 'manifest.json'))}")
             return
         file = told["file"]
         say(told["summary"] + self._as_the_trainer_counts(told) + end + (f"; see it with: nanquest-replay {shorter(file)}" if file else ""))
@@ -232,6 +232,6 @@ class Attachment:
             say(f"the files are not complete: {error}")
         # In a step that is on record an incident tells more, and what follows one is its wake.
         if look_back and not seen["incidents"] and not seen["carried_on"] and (held := bad_variables.when_it_raised()):
-            say(f"{reports.raised().rstrip(':')} ended the program outside of its steps (on no record); {held}")
+            say(f"{reports.raised().rstrip(':')} ended the program outside a recorded step; {held}")
         if not heard and (seen["incidents"] or seen["muted"] or seen["apart"] is not None):
             say(reports.outcome([{**seen, "ended": True}]))

@@ -25,7 +25,7 @@ def _heard(attachment) -> bool:
     if attachment is None or attachment.off:
         return False
     if attachment.started and attachment.thread != threading.get_ident():
-        attachment.say_once("nanquest.pause and nanquest.resume are heard on the thread that trains only")
+        attachment.say_once("nanquest.pause() and nanquest.resume() work only on the training thread")
         return False
     return True
 

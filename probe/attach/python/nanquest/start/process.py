@@ -86,7 +86,7 @@ def name_samples(ids) -> None:
 
     names = as_names(ids)
     if names is None:
-        probe.current.say_once("nanquest.batch got neither sample ids nor a dictionary that holds them, and ignores it")
+        probe.current.say_once("nanquest.batch() needs sample ids, or a dictionary that contains them; the call is ignored")
         return
     probe.current.named_samples = names
     if probe.current.started:

@@ -174,7 +174,7 @@ class Updates:
     def _skip(self, optimizer) -> None:
         if not can_skip(optimizer):
             if not self._told:
-                say(f"{type(optimizer).__name__}.step is not PyTorch's own, so its updates are not skipped")
+                say(f"{type(optimizer).__name__}.step is not PyTorch's own, so its updates can't be skipped")
                 self._told = True
             return
         self._left_out = True
@@ -188,7 +188,9 @@ class Updates:
         """Whether the update that has begun, of a compiled graph, is left out. `can`: whether the graph can be."""
         if self._left_out and not can:
             self._left_out = False
-            say("an update that torch.compile made can't be left out in the step in which the optimizer makes its state: it is made")
+            say(
+                "an update compiled by torch.compile can't be skipped in the step in which the optimizer creates its state; the update is made"
+            )
         return self._left_out
 
     def _give_back(self) -> None:

@@ -43,6 +43,6 @@ def tell(news) -> None:
         except Exception as error:  # noqa: BLE001
             asked.remove(listener)
             say(
-                f"{getattr(listener, '__qualname__', type(listener).__qualname__)}, which is told of {type(news).__name__.lower()}s, "
+                f"{getattr(listener, '__qualname__', type(listener).__qualname__)}, called for {type(news).__name__.lower()}s, "
                 f"{failure(error)}; it is not called again"
             )

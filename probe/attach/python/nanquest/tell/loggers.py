@@ -76,7 +76,7 @@ class Loggers:
                 write(place, open_loggers.Entry(step, numbers, title, text))
             except Exception as error:  # noqa: BLE001 (a training must not end because of its logger)
                 self._failed.add(mark)
-                say(f"{open_loggers.name_of(write, place)}, which the program logs to, {failure(error)}; it is told of no more incidents")
+                say(f"{open_loggers.name_of(write, place)}, which the program logs to, {failure(error)}; nothing more is logged to it")
         return bool(places)
 
     def ahead(self) -> int:
@@ -97,7 +97,7 @@ class Loggers:
         try:
             return what()
         except Exception as error:  # noqa: BLE001
-            self._attached.say_once(f"the program's loggers may not be told of incidents: asking for them {failure(error)}")
+            self._attached.say_once(f"incidents may be missing in the program's loggers: looking for loggers {failure(error)}")
             return otherwise
 
     def _found(self) -> list:

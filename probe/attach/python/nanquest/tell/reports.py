@@ -131,7 +131,7 @@ def outcome(processes: list) -> str:
     quiet += f"; replicas differ since step {min(apart)}" if apart else ""
     if not incidents:
         return f"no incident in {_extent(processes)}{quiet}"
-    carried = f" ({more} more only carried on what was there)" if more else ""
+    carried = f" ({_count(more, 'later step')} only propagated these values)" if more else ""
     places = {process["run_dir"] for process in processes}
     done = what_was_done(
         max(process.get("skipped", 0) for process in processes),
@@ -171,9 +171,9 @@ def _of_native(program, code: int) -> str:
     if program.refused:
         return ""
     if code:
-        return f"nothing was observed: the program {_ended(code)} before a step of a training was made"
+        return f"nothing was observed: the program {_ended(code)} before it made a training step"
     return (
-        "nothing was observed: the program has LibTorch, but made no step of a training (a backward pass, then an update that writes to the "
+        "nothing was observed: the program uses LibTorch, but made no training step (a backward pass, then an update that writes to the "
         "weights in place)"
     )
 
@@ -188,21 +188,21 @@ def summary(processes: list, command: list, code: int, program=None) -> str:
         return ""
     if program is not None and (program.torch or program.refused):
         return _of_native(program, code)
-    elsewhere = f"in a process that starts with a cleaned environment or on another machine, {FROM_INSIDE}"
+    elsewhere = f"for a process with a cleaned environment or on another machine, {FROM_INSIDE}"
     if any("torch" in process for process in processes):
         if code:
-            return f"nothing was observed: the program {_ended(code)} before a step of a training was made"
+            return f"nothing was observed: the program {_ended(code)} before it made a training step"
         return (
-            "nothing was observed: torch was imported, but no step of a training was made (one of an optimizer that is itself "
-            f"compiled, or under compiled autograd, is not seen); {elsewhere}"
+            "nothing was observed: torch was imported, but no training step was made (steps of a compiled optimizer, or under "
+            f"compiled autograd, are not seen); {elsewhere}"
         )
     if processes:
         return "" if code else f"nothing was observed: torch was not imported; {elsewhere}"
     if option := options_against(command):
-        return f"nothing was observed: {os.path.basename(command[0])} {option} keeps the probe out; leave it away, or {FROM_INSIDE}"
+        return f"nothing was observed: {os.path.basename(command[0])} {option} prevents the probe from loading; remove it, or {FROM_INSIDE}"
     return (
-        "nothing was observed: no Python started that lets the probe in (-I, -E, -S and a cleaned environment keep it out: leave that "
-        f"away, or {FROM_INSIDE}), and no program that is linked with LibTorch"
+        "nothing was observed: no Python process loaded the probe (-I, -E, -S or a cleaned environment prevent that: remove them, "
+        f"or {FROM_INSIDE}), and no program linked with LibTorch was started"
     )
 
 
@@ -217,5 +217,5 @@ def say_and_remove(folder: str | None, command: list, code: int, program=None) -
         shutil.rmtree(folder)
         return any(process.get("stopped") for process in processes)
     except (OSError, ValueError, KeyError, TypeError) as problem:
-        say(f"what the processes told can't be read: {problem}")
+        say(f"the reports of the processes can't be read: {problem}")
         return False
