@@ -106,7 +106,7 @@ void Attachment::tell(const attach::StepAnswer& answer, const std::string& end) 
   if (said_ <= kLines) note(seen());
   if (answer.incident && said_ > kLines) {
     if (said_ == kLines + 1)
-      say("more incidents follow; they are named in " + shorter(options_.probe.run_dir + "/manifest.json"));
+      say("further incidents are listed in " + shorter(options_.probe.run_dir + "/manifest.json"));
     return;
   }
   say(text_of(answer.told) + end +
