@@ -74,7 +74,7 @@ class GraphsTest(Observed):
                         self.assert_same_bits(weights, alone)
                 self.assertEqual(list(run.glob("incidents/*")), [])
                 self.assertEqual(self.manifest(run)["incidents"], [])
-                self.assertEqual(self.said.count("a graph of the device's work is captured"), 1, self.said)
+                self.assertEqual(self.said.count("captures a graph of the device's work"), 1, self.said)
 
     def test_a_bad_replay_is_found_in_its_step(self):
         for kind in ("passes", "whole"):

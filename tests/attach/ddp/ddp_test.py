@@ -57,7 +57,7 @@ class DdpTest(TogetherTest):
         refused = "fallback_fp32 becomes skip: "
         for mode, said in (("ddp", "from here on: fp32"), ("ddp-amp", "from here on: fp32"),
                            ("ddp-low", refused + "DistributedDataParallel keeps buckets in the format of the weights"),
-                           ("manual", refused + "several processes train together, but not by DistributedDataParallel"),
+                           ("manual", refused + "several processes train together without DistributedDataParallel"),
                            ("ddp-loss", "under several processes the gradients decide"),
                            ("ddp-given-up", "under several processes the gradients decide"),
                            ("ddp-average", "from here on: fp32")):

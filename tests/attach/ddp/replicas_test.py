@@ -76,7 +76,7 @@ class ReplicasTest(TogetherTest):
         self.assertEqual(len(lines), 2, text)
         (step, what), (again, more) = lines
         self.assertTrue(4 <= step < 4 + 3, text)  # each weight has its turn once in three
-        self.assertEqual(what, "middle.weight is not the same on ranks 0, 1, and of two nobody can say which is wrong (first seen; compared "
+        self.assertEqual(what, "middle.weight is not the same on ranks 0, 1; of two ranks it can't be known which is wrong (first seen; compared "
                          "every 3 updates)")
         self.assertTrue(step + 3 <= again <= step + 4, text)
         self.assertEqual(more, "1 of 9 weights, the first of them middle.weight")

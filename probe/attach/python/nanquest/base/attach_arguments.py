@@ -26,7 +26,7 @@ def arguments_in_words() -> str:
 
 
 def settings_of(asked: dict) -> Settings:
-    """TypeError for a name that is none, ValueError for a value that can't be."""
+    """The settings; TypeError for an unknown name, ValueError for a value that is not allowed."""
     for name in asked:
         if name not in BY_NAME and name != "config":
             raise TypeError(f"nanquest.attach() has no setting {name!r}; help(nanquest.attach) lists them")

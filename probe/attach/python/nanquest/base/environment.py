@@ -8,7 +8,7 @@ import os
 from . import settings
 from .settings_table import SETTINGS
 
-# Beside one for each row of the table of settings: what the package itself asks for, and what the programs do.
+# Variables that are not settings: those of the package itself, and of the programs.
 OTHERS = (
     settings.OFF,
     settings.SWITCH,
@@ -21,7 +21,7 @@ OTHERS = (
     "NANQUEST_MODEL",
     "NANQUEST_SIMD",
 )
-# Of the build and the tests: known here so that who builds is not told of typos.
+# Of the build and the tests: known here, so that they are not reported as typos.
 BUILDING = ("NANQUEST_CACHE", "NANQUEST_SKIP_PACKAGES", "NANQUEST_TEST_PACKAGES", "NANQUEST_NIGHTLY", "NANQUEST_PYTHON")
 
 

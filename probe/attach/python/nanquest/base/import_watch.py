@@ -1,4 +1,4 @@
-"""Modules of others that are looked at as soon as a program imports them: what it never imports costs it nothing."""
+"""Calls a function when the program imports a certain module. Nothing is imported for that."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .say import say
 
 
 class Waiting(importlib.abc.MetaPathFinder):
-    """Calls `watched[name](module)` for each of the modules: at once for those that are there, else when they have been imported."""
+    """Calls `watched[name](module)` for each of the modules: at once if it is imported already, else right after its import."""
 
     def __init__(self, watched: dict):
         self._watched = watched

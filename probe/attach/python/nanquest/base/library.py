@@ -1,4 +1,4 @@
-"""Finds and loads libnanquest_attach.so, after it is sure that it fits."""
+"""Finds libnanquest_attach.so, checks that it was built for this PyTorch, and loads it."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def check(torch_version: str) -> str:
 
 
 def load(library: str) -> ctypes.PyDLL:
-    """Loads it; its symbols stay its own, so that its HDF5 and that of h5py don't meet. What is called this way takes less
-    time than giving Python's lock away and getting it back, which another thread might not do soon."""
+    """Loads it with local symbols, so that its HDF5 does not conflict with that of h5py. These calls keep Python's lock: they take less time
+    than releasing it, and another thread might keep it long."""
     try:
         handle = ctypes.PyDLL(library, mode=ctypes.RTLD_LOCAL)
     except OSError as error:

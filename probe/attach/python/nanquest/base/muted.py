@@ -1,4 +1,4 @@
-"""Incidents that a project does not want to be told of again: a JSON list of operation, module and cause."""
+"""The list of muted incidents of a project: a JSON list of operation, module and cause."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def entries(path: str) -> list:
 
 
 def muted_places(path: str) -> list:
-    """[operation, module] of each: what the probe can know when a step goes bad. A file that can't be read mutes nothing, with a line."""
+    """[operation, module] of each entry; the probe does not know causes. A file that can't be read mutes nothing, and a line says so."""
     try:
         return [[each["op"], each["module"]] for each in entries(path)]
     except ValueError as problem:

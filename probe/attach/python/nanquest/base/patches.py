@@ -1,4 +1,4 @@
-"""Functions of PyTorch that stand in for its own while the probe is attached, where it has no hook to offer."""
+"""Replaces functions of PyTorch that offer no hook, as long as the probe is attached."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Patches:
         self._done.append((owner, name, own, stand_in))
 
     def undo(self) -> None:
-        """Puts back what nobody else has replaced since."""
+        """Puts the own functions back, except where another package has replaced ours since."""
         while self._done:
             owner, name, own, stand_in = self._done.pop()
             if vars(owner).get(name) is stand_in:

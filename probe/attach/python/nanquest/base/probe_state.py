@@ -6,7 +6,7 @@ from .patches import Patches
 
 
 class ProbeState:
-    """Hooks read it at every module call, so what they look for there is an attribute, not a question."""
+    """Hooks read it at every module call, so everything that they need is a plain attribute."""
 
     def __init__(self):
         self.current = None  # the start.attachment.Attachment of this process, one at most, from attach to detach
@@ -26,7 +26,7 @@ class ProbeState:
         self.times_replicated = 0  # how many there ever were
 
     def forget(self) -> None:
-        """Nobody listens any longer. What the fallback did to the program outlives that."""
+        """The hooks stop listening. What the fallback changed in the program stays."""
         self.attachment = self.program = None
         self.update_hooks = ()
 

@@ -1,7 +1,7 @@
-"""Python runs this at its start when `nanquest run` has put the folder first on PYTHONPATH.
+"""Python runs this file when it starts, because `nanquest run` has put its folder first on PYTHONPATH.
 
-It waits for torch to be imported and attaches then. A sitecustomize that would have run without it still runs. A
-program that never imports torch notices nothing.
+It attaches the probe when the program imports torch. A sitecustomize that would have run without it still runs. A program that never
+imports torch is not affected.
 """
 
 import os
@@ -37,7 +37,7 @@ def _attach():
 
 def _wait_for_torch():
     class Finder:
-        """Finds nothing itself. Whoever asks for torch gets what the finders behind this one answer, with a loader that
+        """Finds nothing itself. For torch it returns the answer of the finders behind it, with a loader that
         attaches once it has run. It stays until then: many programs ask where torch is long before they import it."""
 
         @staticmethod
@@ -57,7 +57,7 @@ def _wait_for_torch():
 
 
 def _attach_after(loader, finder):
-    """`loader` attaches when it has run torch. One that can't be told so is left as it is."""
+    """`loader` attaches when it has run torch. A loader whose attribute can't be set is left as it is."""
     run = getattr(loader, "exec_module", None)
     if run is None or isinstance(loader, type):
         return

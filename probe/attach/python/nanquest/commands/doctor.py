@@ -1,7 +1,6 @@
-"""`nanquest doctor`: what would be seen here, and why not.
+"""`nanquest doctor`: checks what would be observed here, and why not.
 
-Nothing is guessed that can be tried: a tiny program is trained in a child process as `nanquest run` would start it, a step of
-it is recorded, and that file is replayed.
+It trains a tiny program in a child process as `nanquest run` would start it, records a step of it, and replays that file.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def _library() -> Finding:
 
 
 def _native() -> Finding:
-    """Whether programs that are not Python can take in the probe. That is not tried: there may be no compiler here."""
+    """Whether the probe can be loaded into C++ programs. This is not tried, because there may be no compiler here."""
     if not os.path.exists(native.preload()):
         return Finding(
             "C++ programs",

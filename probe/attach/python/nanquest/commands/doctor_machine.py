@@ -1,4 +1,4 @@
-"""What `nanquest doctor` finds out without starting torch: the hook's way in, disk and memory, programs and launchers."""
+"""What `nanquest doctor` checks without starting torch: the hook, disk and memory, programs and launchers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _another_sitecustomize() -> str:
 
 
 def _login_shell_keeps(name: str) -> bool:
-    """Whether a login shell, as many a scheduler starts one, hands on what is set before it. True where nobody can tell."""
+    """Whether a login shell, as many a scheduler starts one, hands on what is set before it. True if that can't be known."""
     try:
         done = subprocess.run(
             ["bash", "-lc", f'printf "%s" "${name}"'],

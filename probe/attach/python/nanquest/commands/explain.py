@@ -1,8 +1,8 @@
-"""`nanquest run --explain`: a process beside the training that replays each incident as soon as its file is there, one after
-the other and with the lowest priority, and says what was found in three lines.
+"""`nanquest run --explain`: a background process that replays each incident as soon as its file is complete, one after the other with the
+lowest priority, and prints the result in three lines.
 
-The launcher starts it and holds its standard input; when that ends, so does the training: what is left is explained, and the
-process ends. A file that has its name is complete (it is written under another one).
+The launcher starts it and keeps its standard input open until the training ends. Then the remaining incidents are explained, and the process
+ends. Files get their final name when they are complete.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def main(run_dir: str) -> None:
             explain(path)
         if ended and not new:
             return
-        # Nothing is ever written there; its end is what we wait for.
+        # Nothing is written there; we wait for its end.
         ended = ended or bool(select.select([sys.stdin], [], [], LOOK_EVERY)[0])
 
 

@@ -53,7 +53,7 @@ class Trial:
 
 
 class _Process:
-    """What one process told."""
+    """The report of one process."""
 
     def __init__(self, path: str):
         self.rank = int(os.path.basename(path)[1:].split(".")[0])

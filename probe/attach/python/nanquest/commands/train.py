@@ -53,7 +53,7 @@ def main(arguments: list) -> int:
         group = distributed.group.WORLD.group_name
     code = trainer(*library.as_argv("nanquest-trainer", arguments), group.encode())
     if code != 0:
-        os._exit(code)  # the other ranks may be gone, and who tidies up would wait for them
+        os._exit(code)  # other ranks may have ended, and a clean-up would wait for them
     if group:
         distributed.destroy_process_group()
     return 0

@@ -1,9 +1,8 @@
 """Graphs of a device's work that the program captures and replays (torch.cuda.graph, torch.accelerator.Graph).
 
-While one is captured nothing runs, and whoever waits for the device spoils it: the probe is away then. What a replay computes
-nobody sees, so a step in which one ran has no file. A replay that holds an update is a step of its own: its gradients are
-judged when it is over, as they lie where the capture put them. What a compiled region captures and replays of itself is none
-of these: the region is on record.
+During a capture nothing runs, and waiting for the device would spoil it, so the probe is switched away. What a replay computes can't be
+observed, so a step with a replay has no file. A replay that contains an update is a step of its own; its gradients are judged afterwards,
+in the memory where the capture put them. Graphs that a compiled region captures and replays by itself don't count: the region is recorded.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from ..steps.program import known_program
 from . import regions
 
 SEEN = (
-    "a graph of the device's work is captured: nobody sees what its replays compute. Where they hold the update, gradients "
-    "are judged after it, too late to leave it out; a bad step with a replay has no file. Run without graphs to have one"
+    "this program captures a graph of the device's work; what its replays compute can't be observed. If a replay contains the update, "
+    "gradients are judged after it, too late to skip it. A bad step with a replay has no file; run without graphs to get one"
 )
 
 _updates = weakref.WeakKeyDictionary()  # graph -> weak optimizers whose update it holds

@@ -1,5 +1,5 @@
-"""The probe's own functions are none that torch.compile compiles. Where it gives a frame of the program up, as it does at every
-`backward` inside, what that frame calls is looked at as well: a hook would be compiled, and then be none."""
+"""Excludes the probe's own functions from torch.compile. When it gives a frame of the program up, as it does at every `backward`, it also
+tries to compile what that frame calls: compiled hooks stop firing."""
 
 from __future__ import annotations
 

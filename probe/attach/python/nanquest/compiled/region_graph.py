@@ -14,7 +14,7 @@ a small constant. A graph that can't be told so is {"refused": why}.
 
 It is the graph that the compiler was given, after autograd and decompositions: its forward and backward are two graphs, whose
 inputs and outputs are those of the compiled code. Operators of the compiler's own are told as what they compute; "draws" says
-that some of them draw random numbers in the kernels, which nobody can draw again.
+that some of them draw random numbers in kernels; these can't be drawn again.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class _Teller:
         value = self.module
         for part in node.target.split("."):
             value = getattr(value, part)
-        if isinstance(value, torch.nn.Module):  # a branch of torch.cond, a score_mod: who calls it is refused
+        if isinstance(value, torch.nn.Module):  # a branch of torch.cond, a score_mod: its caller is refused
             return
         self.nodes.append({"op": "constant", "arguments": [_constant(value)]})
         self._name(node)
@@ -258,7 +258,7 @@ class _Teller:
 
 
 def _on_device(value) -> list:
-    """What is told of a node's results, if one of them lies on a device."""
+    """What is written about a node's results, if one of them is on a device."""
     values = value if isinstance(value, (list, tuple)) else [value]
     if all(v.device.type == "cpu" for v in values if isinstance(v, torch.Tensor)):
         return []
@@ -281,7 +281,7 @@ def _path(told: str) -> str:
 
 
 def told(graph_module) -> str:
-    """The graph as JSON. Never raises: what can't be told is refused, with the reason."""
+    """The graph as JSON. Never raises: a graph that can't be written is refused, with the reason."""
     try:
         graph = _Teller(graph_module).tell()
     except Refused as reason:

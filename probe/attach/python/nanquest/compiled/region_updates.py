@@ -1,5 +1,5 @@
-"""Updates inside what torch.compile made: an optimizer's hooks are traced away there, so that the region that writes its weights
-tells of the update."""
+"""Updates inside compiled regions. Compilation removes the optimizer's hooks, so a region that writes weights of an optimizer stands for
+its update."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Update:
         self._optimizer = optimizer
 
     def is_left_out(self, graph) -> bool:
-        """Whether the graph is not to run: it gives nothing but what it writes, so that nobody misses a result."""
+        """Whether the graph is not to run. That is only possible if it returns nothing."""
         updates = probe.program and probe.program.updates
         return bool(updates and updates.leaves_out_in_region(not graph.output_strides))
 
@@ -59,8 +59,8 @@ class Update:
 
 @guarded
 def may_begin_step(attachment):
-    """A compiled graph is about to run that is no update. Where the program compiled what calls its model too, nobody else tells of
-    the pass that begins."""
+    """A compiled graph is about to run that is not an update. If the caller of the model is compiled too, this is the only sign that a pass
+    begins."""
     program = probe.program
     if program is not None and program.policy.withholds and not program.depth and not in_backward():
         program.policy.undo.begins()

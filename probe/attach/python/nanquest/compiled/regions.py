@@ -1,8 +1,8 @@
-"""Graphs that torch.compile made for the Inductor: each call is told to the library as one region.
+"""Graphs that torch.compile gave to the Inductor: the library records each call as one region.
 
-Nobody sees what runs inside: kernels write memory that no operator made. So the graph that the compiler was given is told as
-well, once (region_graph.py): a file of a bad step carries it, and replay runs its operators one by one. Other backends call
-operators, which are seen.
+Observers don't see what runs inside, because kernels write memory without calling operators. So the library also gets the graph that was
+compiled, once (region_graph.py). A file of a bad step contains it, and replay runs its operators one by one. Other backends call operators,
+which are observed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..base.probe_state import probe
 from ..pytorch import private
 from . import not_compiled, region_graph, region_updates
 
-NO_GRAPH = -1  # of a region whose graph nobody saw: compiled before the probe came, or out of a cache
+NO_GRAPH = -1  # of a region whose graph is unknown: compiled before the probe was attached, or from a cache
 
 _inside = threading.local()  # .depth: regions that run on this thread
 _numbers = itertools.count()
@@ -44,7 +44,7 @@ def _in_region():
 
 
 def in_region() -> bool:
-    """Whether a region runs on this thread. What happens in it is told as the region: a captured graph, say, that the compiler
+    """Whether a region runs on this thread. What happens in it belongs to the region: for example a captured graph that the compiler
     made of its kernels (mode "reduce-overhead")."""
     return getattr(_inside, "depth", 0) > 0
 
@@ -94,13 +94,13 @@ def _around_call(run):
         written = _written(self, inputs)
         update = region_updates.begin(self, written.values())
         if update is not None and update.is_left_out(self):
-            if isinstance(inputs, list):  # who calls counts on what it gave being let go of
+            if isinstance(inputs, list):  # the caller expects its inputs to be freed
                 inputs.clear()
             update.end()
             return ()
         if update is None:
             region_updates.may_begin_step()
-        # Nothing of ours may hold the inputs while it runs: what it was given, it frees as soon as it has read it.
+        # We must not hold the inputs while it runs: the graph frees each input after its last use.
         _tell(
             attachment,
             "begin_region",
@@ -142,7 +142,7 @@ def _number(compiled, told) -> None:
     number = next(_numbers)
     try:
         compiled._nanquest_graph = (_PROCESS, number)  # caches keep it: in another process it means nothing
-    except Exception:  # noqa: BLE001 (a result of another kind, whose calls nobody sees)
+    except Exception:  # noqa: BLE001 (a result of another kind, whose calls are not observed)
         return
     _untold.append((number, told))
 
@@ -154,8 +154,8 @@ def _tell_graphs(attachment) -> None:
 
 
 def _around_cache(own):
-    """Where PyTorch's cache of autograd's graphs has what was compiled, nobody is given a graph: it isn't asked, unless somebody
-    wants just that. Compiled code is cached apart."""
+    """If PyTorch takes a compiled function from its cache of autograd graphs, the graph is not seen. So this cache is not used, unless the
+    program asks for it. Compiled code has another cache."""
     if "TORCHINDUCTOR_AUTOGRAD_CACHE" in os.environ:
         return own
 
@@ -168,7 +168,7 @@ def _around_cache(own):
 
 
 def _around_compiling(own):
-    """What PyTorch does around each compilation, of a frame or of its backward: what runs meanwhile is no op of the program's."""
+    """Around each compilation of a frame or of its backward: operations that run meanwhile do not belong to the program."""
 
     @contextlib.contextmanager
     def install_callbacks(self, *args, **kwargs):

@@ -38,7 +38,7 @@ def found_in(paths: list) -> bool:
             with open(path, "rb") as file:
                 content = next((line for line in file if line.strip()), None)
         except OSError:
-            return False  # said by who cuts the files
+            return False  # plan.cut reports it
         if content is not None:
             try:
                 line = parsed(content, KINDS)
@@ -146,7 +146,7 @@ class PictureMaker:
             ) from None
 
     def identity(self, tokenizer: dict, paths: list) -> dict:
-        """By which other data is told from this."""
+        """What identifies this data."""
         processor = self._processor.image_processor.to_dict()
         return {
             **tokenizer,

@@ -124,7 +124,7 @@ _worker = types.SimpleNamespace(maker=None)  # a Maker or PictureMaker: workers 
 
 
 def _begin_worker() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is for the one who gives out the work
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is for the parent process
 
 
 def _make(shard: plan.Cut, out: str) -> dict:

@@ -66,7 +66,7 @@ class _Program:
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def answer(self, tokens: list):
-        """What it adds; None if it has ended, having said why."""
+        """What it adds; None if it has ended, after it printed why."""
         try:
             self._process.stdin.write(" ".join(map(str, tokens)) + "\n")
             self._process.stdin.flush()

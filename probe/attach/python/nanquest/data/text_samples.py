@@ -47,7 +47,7 @@ class Text:
 
 
 def identity(folder: str, tokenizer) -> dict:
-    """By which another tokenizer is told from this one: its files with size and CRC-32, and what can change beside them."""
+    """What identifies a tokenizer: its files with size and CRC-32, and what can change beside them."""
     import os
 
     files = {}
@@ -240,7 +240,7 @@ class Maker:
             report["cut" if self._settings.long == "cut" else "split"] += 1
         ends = range(0, len(tokens), room) if self._settings.long == "split" else (0,)
         pieces = [Sample(text.line, tokens[at : at + room], learned[at : at + room]) for at in ends]
-        pieces = [piece for piece in pieces if any(piece.learned[1:])]  # the first token is nobody's prediction
+        pieces = [piece for piece in pieces if any(piece.learned[1:])]  # the first token is never predicted
         if not pieces:
             skip(report, text.line, "nothing to learn is left in it")
         return pieces

@@ -1,4 +1,4 @@
-"""Backward passes: where they start from is the loss, whatever the program calls it."""
+"""Backward passes. The tensor that one starts from is the loss."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..steps.program import known_program
 
 @guarded
 def _begins(attached, roots, accumulates):
-    """True if the pass is the program's own: not part of another one, not under a transform."""
+    """True if the pass is one of the program: not inside another pass, not under a transform."""
     if in_backward() or elsewhere():
         return False
     if not attached.started and (threading.current_thread() is not threading.main_thread() or not attached.start()):
@@ -30,20 +30,20 @@ def _begins(attached, roots, accumulates):
 
 @guarded
 def _is_on_the_way(attached):
-    """A gradient was taken that is differentiated again: of an inner step, a penalty."""
+    """A gradient was computed that will be differentiated again: an inner step, a gradient penalty."""
     if attached.started and not in_backward() and not elsewhere():
         known_program().passes = 0
         attached.ops.inner_gradient()
 
 
 def _name_bare_leaves(attached, roots):
-    """A program without a module and an optimizer trains leaves of its graph: how it calls them is in its frames. Once."""
+    """A program without modules and optimizers trains leaves of its graph. Their names are the variables in its frames. Once."""
     program = known_program()
     if program.saw_weights:
         return
     program.saw_weights = True
     leaves = [leaf for leaf in leaves_below(roots) if is_plain(leaf)]
-    program.name_models_again(leaves)  # one that nobody saw called, as it is compiled with what calls it
+    program.name_models_again(leaves)  # a model whose calls were not seen, because its caller is compiled too
     leaves = [leaf for leaf in leaves if program.numbers.of(leaf) is None]
     for leaf, name in zip(leaves, names_in_frames(leaves, sys._getframe(1))):
         attached.ops.name_parameter(name, leaf)
@@ -60,7 +60,7 @@ def _ends(attached):
 
 def _around_engine(own):
     def run(roots, grad_outputs=None, retain_graph=False, create_graph=False, *args, **kwargs):
-        # A gradient that is differentiated again is no result of the step.
+        # A gradient that is differentiated again is not the gradient of the step.
         accumulates = bool(kwargs.get("accumulate_grad", False))
         seen = (accumulates or not create_graph) and _begins(roots, accumulates)
         try:

@@ -132,7 +132,7 @@ def _watch_scale(patches, module) -> None:
 
 
 def install(patches) -> Waiting:
-    """Listens; `remove` of what it returns, and `patches`, end that."""
+    """Begins to listen. `remove` of the result and `patches.undo` end it."""
     watched = {name: functools.partial(_watch_optimizer, patches, *kind) for name, kind in _KINDS.items()}
     waiting = Waiting({**watched, "deepspeed.runtime.base_optimizer": functools.partial(_watch_scale, patches)})
     waiting.begin()

@@ -1,4 +1,4 @@
-"""What programs do to gradients before the update: clipping, and the loss scaler's work."""
+"""What programs do to gradients before the update: clipping, unscaling by a loss scaler."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OPTIMIZER = 3  # the phase, as the library numbers it
 
 
 class _Phase:
-    """What runs inside belongs to the optimizer. Does nothing before the probe has begun, or on another thread."""
+    """Operations inside this context belong to the optimizer. Does nothing before the probe has begun, or on another thread."""
 
     def __enter__(self):
         self.before = _enter(OPTIMIZER)
@@ -32,7 +32,7 @@ def _enter(attached, phase):
 
 @guarded
 def _clipped(attached, parameters, norm):
-    """An infinite norm is what a scaled gradient that overflows has: the scaler sees to it."""
+    """If the loss scaler found an overflow, an infinite norm is expected: the scaler handles it."""
     if not attached.started or (isinstance(norm, torch.Tensor) and not is_plain(norm)):
         return
     program = known_program()

@@ -1,9 +1,9 @@
-"""Where the probe listens in PyTorch: which module runs, where a step begins, when the optimizer writes.
+"""The hooks in PyTorch: which module runs, where a step begins, when the optimizer writes.
 
-Everything here runs inside somebody else's training: whatever fails switches the probe off with one line.
+This code runs inside the program's training: any failure here switches the probe off with one line.
 
-Module calls are heard in place of torch.nn.Module.__call__, not by global module hooks: those send every call through
-the slow path of _call_impl, torch.compile warns of them, and they don't get keyword arguments.
+torch.nn.Module.__call__ is replaced. Global module hooks would send every call through the slow path of _call_impl, torch.compile
+warns of them, and they don't get keyword arguments.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def begin(attachment, module, args, kwargs):
         _begin_aside(attachment, root, args, kwargs)
         return
     if not attachment.started:
-        # Another thread than the main one shows that it trains by its first update.
+        # A thread other than the main thread is taken for the training thread at its first update.
         if (
             threading.current_thread() is not threading.main_thread()
             or not any(p.requires_grad for p in root.parameters())
@@ -49,8 +49,8 @@ def begin(attachment, module, args, kwargs):
     trained = program.trains(root)
     if trained:
         program.saw_model = True
-        # A cell called on its own last output goes on with the same pass. What a weight outside of any module went
-        # into (a learned prompt) begins one as a batch does.
+        # A cell that is called with its own last output continues the same pass. An input that was computed from a weight outside
+        # of any module (a learned prompt) begins a pass, like a batch.
         if not (_computed(args) or _computed(kwargs.values())) or attachment.ops.between_steps():
             told = attachment.heed(attachment.ops.begin_forward())
             if told and program.policy.agrees(told):
@@ -78,8 +78,8 @@ def begin(attachment, module, args, kwargs):
 
 
 def _begin_aside(attachment, root, args, kwargs):
-    """A model is called without gradients. What an optimizer writes is only evaluated; another one (a teacher, a target
-    network, an encoder that is frozen) may compute what the coming step trains with, which is then a part of it."""
+    """A model is called without gradients. A model that an optimizer writes is being evaluated. Another model (a teacher, a target
+    network, a frozen encoder) may compute inputs of the coming step, and then its call belongs to that step."""
     program = probe.program
     if program is None or not attachment.started or not program.tells_batch:
         return
@@ -94,19 +94,19 @@ def _begin_aside(attachment, root, args, kwargs):
 
 
 def _computed(values) -> bool:
-    """Whether something computed one of these."""
+    """Whether one of these is the result of a recorded computation."""
     for value in values:
         if isinstance(value, torch.Tensor) and value.grad_fn is not None:
             return True
     return False
 
 
-_PASSES = 16  # so many without a backward, and it is asked whether one can still come
+_PASSES = 16  # after so many passes without a backward, check whether one can still follow
 
 
 def _keep_in_sight(attachment, result, depth=0):
-    """What a forward pass gave: as long as something holds its graph, it may be differentiated. A rollout's are held, an
-    evaluation's are not."""
+    """Tells the library the result of a forward pass: it may be differentiated as long as its graph is alive. A rollout keeps its
+    results alive, an evaluation does not."""
     if isinstance(result, torch.Tensor):
         if result.grad_fn is None or not is_plain(result):
             return False
@@ -117,7 +117,7 @@ def _keep_in_sight(attachment, result, depth=0):
 
 
 def _safely(attachment, hook, *args) -> None:
-    """As guarded does, for who has asked already whether anybody listens."""
+    """Like `guarded`, if it is known already that the probe listens."""
     try:
         hook(*args)
     except Exception as error:  # noqa: BLE001 (a training must not end because of the probe)
@@ -165,7 +165,7 @@ def _around_call(own):
             if outermost and probe.fallback is not None:
                 given = given or (args, kwargs)
                 wide = [*fp32_inputs.inputs(self, args, kwargs)]  # again: it may have been taken a moment ago, in `begin`
-                del args, kwargs  # who tries the wide ones may have to let go of them
+                del args, kwargs  # the call below may have to free them
                 result = probe.fallback.call(own, self, given, wide)
             else:
                 result = own(self, *args, **kwargs)
@@ -186,13 +186,13 @@ def _around_call(own):
 @guarded
 def before_step(attachment, optimizer, args, kwargs):
     if state_only_updates.only_makes_state(optimizer):
-        # What it writes to weights is not written by hand either.
+        # What it writes to weights is not an update by hand either.
         probe.phase_before = (attachment.handle.nanquest_phase(OPTIMIZER) if attachment.started else None,)
         return None
     if not attachment.started and not attachment.start():
         return None
     program = known_program()
-    program.depth = 0  # a program may update inside a module's forward: what it calls next is outside
+    program.depth = 0  # a program may update inside a module's forward: its next call is outside again
     return program.updates.before(attachment, optimizer, args, kwargs)
 
 
@@ -207,7 +207,7 @@ def after_step(attachment, optimizer, args, kwargs):
     if program is None:
         return
     program.updates.after(attachment, optimizer)
-    # A program without modules has no other place where its next step could begin.
+    # In a program without modules only an update can begin the next step.
     if not program.saw_model:
         attachment.heed(attachment.ops.begin_forward())
     program.saw_model = False
@@ -215,7 +215,7 @@ def after_step(attachment, optimizer, args, kwargs):
 
 
 def _in_child():
-    """A forked child of a program that trains is a data loader's worker or the like."""
+    """A forked child of a training program is a worker of a data loader or the like."""
     if probe.attachment is not None and probe.attachment.started:
         probe.attachment.off = True
 
@@ -231,7 +231,7 @@ def install(attachment) -> None:
         [
             optimizers.register_optimizer_step_pre_hook(before_step),
             optimizers.register_optimizer_step_post_hook(after_step),
-            # They are here from the start: the fallback is taken among hooks that run, when none can be added.
+            # Added from the start, because the fallback begins while hooks run, when none can be added.
             optimizers.register_optimizer_step_pre_hook(fp32_fallback.before_update),
             optimizers.register_optimizer_step_post_hook(fp32_fallback.after_update),
         ]
@@ -256,7 +256,7 @@ def install(attachment) -> None:
 
 
 def follow_batches() -> None:
-    """From here on it is known which samples a step is made of, where torch's DataLoader draws them."""
+    """Follows from now on which samples a step uses, if torch's DataLoader draws them."""
     attachment = probe.attachment
     if attachment is not None and attachment.drawing is None:
         attachment.drawing = drawn_batches.Drawing(attachment.quarantine)
@@ -266,8 +266,8 @@ def follow_batches() -> None:
 def remove() -> None:
     if probe.fallback is not None:
         probe.fallback.end()
-    # Who took the place after us calls us: then module_call stays, and passes everything on. So it does where inputs must go
-    # on being made as wide as weights that are fp32 for good.
+    # If another package replaced __call__ after us, it calls module_call, which stays and only passes the call on. It also stays while
+    # inputs must be converted for weights that the fallback made fp32.
     if torch.nn.Module.__call__ is probe.module_call and probe.wide_modules is None:
         torch.nn.Module.__call__, probe.module_call = probe.module_call.own, None
     probe.patches.undo()

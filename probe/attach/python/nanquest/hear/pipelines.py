@@ -1,4 +1,4 @@
-"""Pipelines of torch.distributed.pipelining: which micro-batch each pass is of, and which stages this process runs."""
+"""Pipelines of torch.distributed.pipelining: the micro-batch of each pass, and the stages that this process runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..steps.program import known_program
 @guarded
 def _begins(attached, stage, micro_batch):
     """A forward or backward pass of one of the schedule's micro-batches."""
-    if not attached.started or not stage.chunks:  # the first model's call starts the probe: that is of the first micro-batch
+    if not attached.started or not stage.chunks:  # the first model's call starts the probe, and is of the first micro-batch
         return
     program = known_program()
     if stage.stage_index not in program.stages:
@@ -22,7 +22,7 @@ def _begins(attached, stage, micro_batch):
     if pipeline != program.pipeline:
         program.pipeline = pipeline
         attached.ops.note("pipeline", pipeline)
-    # What came before the step's first pass is on no record: it is taken for the batch.
+    # What was computed before the first pass of the step is not recorded, so it counts as the batch.
     program.fed = not stage.is_first and not attached.ops.between_steps()
     attached.handle.nanquest_micro_batch(program.stages.index(stage.stage_index) * stage.chunks + micro_batch)
 
@@ -64,7 +64,7 @@ def _watch_schedules(patches, module) -> None:
 
 
 def install(patches) -> Waiting:
-    """Listens; `remove` of what it returns, and `patches`, end that."""
+    """Begins to listen. `remove` of the result and `patches.undo` end it."""
     waiting = Waiting(
         {
             "torch.distributed.pipelining.stage": functools.partial(_watch_stages, patches),

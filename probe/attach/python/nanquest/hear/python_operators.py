@@ -1,8 +1,8 @@
-"""Operators that programs define in Python (torch.library.custom_op) are dispatched where observers hear of them.
+"""Makes observers see operators that programs define in Python (torch.library.custom_op).
 
-PyTorch has a shortcut for them, from one Python function to the next, on which nobody is told: what such an operator gives would be
-memory that comes from nowhere. It has a switch for that shortcut as well, an operator each. PyTorch's own such operators keep it: of
-these what they call is on record.
+PyTorch has a shortcut for them that calls their Python function directly, without observers: the results of such an operator would have
+no origin in the record. Each operator has a switch for this shortcut. PyTorch's own Python operators keep the shortcut, because the
+operators that they call are recorded.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import weakref
 
 from ..pytorch import private
 
-_shortcuts = weakref.WeakSet()  # overloads that had it, or would have
+_shortcuts = weakref.WeakSet()  # overloads that have the shortcut, or would have it without us
 
 
 def _definitions():
@@ -36,7 +36,7 @@ def _enabling(own):
 
 class _Shortcuts:
     def remove(self) -> None:
-        """After the patch is undone."""
+        """To be called after the patch is undone."""
         for overload in list(_shortcuts):
             overload._enable_pyobj_dispatch(True)
         _shortcuts.clear()

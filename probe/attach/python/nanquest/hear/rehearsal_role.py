@@ -1,6 +1,6 @@
-"""A rehearsal in the program's own process: what is changed in it, and what is told of each step to `nanquest rehearse`.
+"""A rehearsal in the program's own process: makes the change, and reports each step to `nanquest rehearse`.
 
-That leaves what is to be done in NANQUEST_REHEARSAL, a JSON object: "reports" (folder), "until" (the step after which the program
+Its plan is in NANQUEST_REHEARSAL, a JSON object: "reports" (folder), "until" (the step after which the program
 is ended), "first_step" (number of the first step that the program makes, null: to be found out), "change" (changes.Change), "placebo"
 (a seed, null: none). Each process writes JSON lines to reports/r<rank>.<pid>: {"first_step", "low"}, {"step", "loss"} of every update,
 {"failed", "failure"}, {"reached"}, {"refused"}, {"placebo"}, {"note"}.
@@ -49,7 +49,7 @@ def steps_of_trainer() -> int:
         if kind.__name__ in _TRAINERS and str(kind.__module__).partition(".")[0] in _TRAINERS[kind.__name__]:
             try:
                 found.append(int(it.global_step))
-            except Exception:  # noqa: BLE001 (one that is not at it)
+            except Exception:  # noqa: BLE001 (a Trainer that does not train)
                 pass
     return max(found)
 
@@ -61,7 +61,7 @@ def steps_of_state(optimizer) -> int:
 
 
 class Role:
-    """What one process of a rehearsal has to do. Its functions are called by the hooks of the probe, on the thread that trains."""
+    """The part of one process in a rehearsal. The hooks of the probe call it, on the training thread."""
 
     def __init__(self, attached, plan: dict):
         self._attached = attached
@@ -103,26 +103,26 @@ class Role:
         self._file.flush()
 
     def _end(self, outcome: str) -> None:
-        """The program is over, in an orderly way."""
+        """Ends the program with exit code 0."""
         self._over = True
         self._attached.finish(outcome, look_back=False)
         raise SystemExit(0)
 
     def refuse(self, why: str) -> None:
-        """The change can't be made in this program."""
+        """Reports that the change is not possible in this program, and ends it."""
         self._tell(refused=why)
         self._end("this can't be rehearsed")
 
     def lost(self, why: str) -> None:
-        """The probe is off, and the program goes on without it."""
+        """The probe was switched off; the program goes on without it."""
         if not self._over:
             self._tell(refused=why)
 
     def went_bad(self, step: int, summary: str) -> None:
-        """The library found an incident, which is the end, unless this step is to be left out."""
+        """The library found an incident. It ends the rehearsal, unless this step is to be left out."""
         if not self._over and step not in self.change.skip:
             self._over = True
-            # What follows is of the file that there is none of.
+            # The rest of the line is about a file, and a rehearsal writes none.
             self._tell(failed=step, failure=re.split("; (?:level guard keeps no trace|no snapshot: )", summary)[0])
 
     def ends_if_bad(self) -> None:
@@ -145,7 +145,7 @@ class Role:
         self._tell(first_step=self._attached.ops.step())
 
     def first_pass(self, program) -> None:
-        """A model is about to be called that trains."""
+        """A model with trainable weights is about to be called."""
         self._passes += 1
         if self._passes > _PASSES and self._told < 0:
             self.refuse("no optimizer of PyTorch writes its weights, so nothing can be changed in its steps, nor can they be counted")

@@ -1,5 +1,5 @@
-"""Updates that are no step of a training: torch.distributed.checkpoint has an optimizer that holds nothing yet make one of nothing, at a
-rate of zero, before it saves or loads its state."""
+"""Updates that are not training steps: before torch.distributed.checkpoint saves or loads the state of a new optimizer, it makes an
+update with a learning rate of zero, so that the optimizer creates its state."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import sys
 
 from ..pytorch import private
 
-_FRAMES = 12  # as far out a function is looked for that calls an optimizer, through what others have put around its step
+_FRAMES = 12  # frames to search; other packages may have wrapped Optimizer.step
 
 
 def only_makes_state(optimizer) -> bool:
-    """Whether the update that begins is such a one."""
+    """Whether the update that begins is one of these."""
     function = private.init_optimizer.find()
     if function is None or optimizer.state:
         return False

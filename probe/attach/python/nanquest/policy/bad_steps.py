@@ -1,4 +1,4 @@
-"""What follows a bad step: it is left out as if it had not been; the run goes on in fp32, or without the batch, or ends."""
+"""What the policy does after a bad step: its update is left out, and the run goes on in fp32, or without the batch, or ends."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Policy:
         self._last_bad, self._in_a_row = -2, 0
 
     def agrees(self, told: dict) -> bool:
-        """Whether an update is left out that the library would leave out. Gradients that DistributedDataParallel has summed are
-        alike on all ranks; a loss or a buffer is not, and ranks that do different things never meet again."""
+        """Whether to leave an update out that the library would leave out. Gradients summed by DistributedDataParallel are the same on
+        all ranks; losses and buffers are not, and ranks that decide differently would wait for each other forever."""
         self._bad_rank = -1
         if told["gradients_bad"] or place_in_group()[1] == 1:
             return True
@@ -38,8 +38,8 @@ class Policy:
         return False
 
     def leaves_out(self, told) -> bool:
-        """Whether an update is left out, of which the library says `told` (None: nothing). Where gradients are not summed by
-        DistributedDataParallel, all ranks do what one of them has to."""
+        """Whether to leave an update out; `told` is the library's answer for it (None: it is fine). If gradients are not summed by
+        DistributedDataParallel, all ranks leave it out as soon as one of them has to."""
         self._bad_rank = -1
         if not self.withholds or self._program.parallel or place_in_group()[1] == 1:
             return bool(told) and self.agrees(told)
@@ -47,7 +47,7 @@ class Policy:
         return self._bad_rank >= 0
 
     def asks_early(self, optimizers) -> None:
-        """At the first update: says at once that there will be no fallback, if there can't be one."""
+        """At the first update: prints the reason if this program can't fall back to fp32."""
         if self._asked or self._settings.on_incident != "fallback_fp32":
             return
         self._asked = True

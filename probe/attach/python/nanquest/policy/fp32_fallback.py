@@ -15,7 +15,7 @@ from .fp32_inputs import LOW, Widening
 
 
 def before_update(optimizer, args, kwargs) -> None:
-    """A hook of every optimizer; it does not ask the probe, which may be off by then."""
+    """A hook of every optimizer. It works although the probe may be off by then."""
     if probe.fallback is not None:
         probe.fallback.rates.before(optimizer)
 
@@ -31,7 +31,7 @@ def _shapes(model) -> list:
 
 
 def _copies_of(models) -> list:
-    """What a program keeps beside these and mixes with them: running averages of their weights, a slower teacher."""
+    """Models that the program mixes with these: running averages of their weights, a slower teacher."""
     kinds, shapes = {type(model) for model in models}, [_shapes(model) for model in models]
     return [
         it
@@ -50,7 +50,7 @@ class Fallback:
         self._optimizers = optimizers
         self._models = [root for root in program.paths.roots() if program.trains(root)]
         self._copies = _copies_of(self._models)
-        if place_in_group()[1] > 1:  # one in 16 bits stays so: which rank keeps it must not decide what all of them do
+        if place_in_group()[1] > 1:  # 16-bit copies stay: what one rank keeps must not decide what all ranks do
             self._copies = [
                 copy for copy in self._copies if not any(tensor.dtype in LOW for tensor in (*copy.parameters(), *copy.buffers()))
             ]
@@ -60,11 +60,11 @@ class Fallback:
         self.rates = self._formats.rates
 
     def why_not(self) -> str:
-        """What keeps this program from it, "" if nothing does. Alike on all ranks of a data-parallel program."""
+        """The reason why this program can't fall back, "" if it can. The same on all ranks of a data-parallel program."""
         return self._what_it_is() or self._attached.ops.widen(self._tensors(), True)
 
     def _what_it_is(self) -> str:
-        """The same, but for memory: that is asked again when it is needed."""
+        """The same without the check of free memory, which is repeated when the memory is needed."""
         for module in (module for root in self._models for module in root.modules()):
             if why := fp32_obstacles.of_module(module):
                 return why
@@ -83,7 +83,7 @@ class Fallback:
             return "regions of torch.compile keep the formats that they were compiled for"
         if place_in_group()[1] > 1:
             if not self._program.parallel:
-                return "several processes train together, but not by DistributedDataParallel, so they could part ways"
+                return "several processes train together without DistributedDataParallel, so that their weights could become different"
             if any(tensor.dtype in LOW for tensor in self._tensors()):
                 return "DistributedDataParallel keeps buckets in the format of the weights"
         return ""
@@ -135,9 +135,9 @@ class Fallback:
     # The trial.
 
     def call(self, own, module, given, wide):
-        """A model called from outside, with arguments as they were given, and as widening.inputs made them. The first call shows
-        whether the program can do with fp32 at all: a kernel that has none, or a cast in the middle of a model, raises. Then
-        everything is as if there had been no fallback. A call without gradients can show that it can't, but not that it can."""
+        """A model is called from outside: `given` are the program's arguments, `wide` those that fp32_inputs.inputs made of them. The
+        first call shows whether the program works in fp32: a kernel without fp32, or a cast inside the model, raises an error. Then
+        the fallback is taken back completely. A call without gradients can show that fp32 fails, but not that it works."""
         if not self._on_trial or unwrap(module) not in self._models:
             return own(module, *wide[0], **wide[1])
         trains, undo = torch.is_grad_enabled(), self._program.policy.undo
@@ -146,11 +146,11 @@ class Fallback:
         failed = ""
         try:
             result = own(module, *wide[0], **wide[1])
-        except Exception as error:  # noqa: BLE001 (if it is not of our making, it comes again below)
+        except Exception as error:  # noqa: BLE001 (an error of the program's own is raised again below)
             if place_in_group()[1] > 1 and isinstance(error, torch.OutOfMemoryError):
-                raise  # of this rank alone: to call again would leave the others waiting for another broadcast
+                raise  # on this rank only: a second call would make the other ranks wait for a broadcast
             failed = f"in fp32 the model raises {type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        # From here on the error, and with it all that the call had made, is gone.
+        # From here on the error is freed, and with it all that the call had allocated.
         if failed:
             wide.clear()
             self._safely(self._take_back, failed, trains)
@@ -162,21 +162,21 @@ class Fallback:
         return result
 
     def _safely(self, work, *args) -> None:
-        """In the middle of the program's call: what fails here must not look as if that had."""
+        """An error of the probe in the middle of the program's call must not look like an error of the program."""
         try:
             work(*args)
         except Exception as error:  # noqa: BLE001 (a training must not end because of the probe)
             self._attached.give_up(f"the probe is off: the fallback: {type(error).__name__}: {' '.join(str(error).split())[:300]}")
 
     def update_made(self) -> None:
-        """Where no model is called as a whole, an update of a later step ends the trial."""
+        """If no model is called as a whole, an update of a later step ends the trial."""
         if self._on_trial and self._attached.ops.step() != self._attached.fell_back:
             self._settle()
 
     def _settle(self) -> None:
         self._on_trial = False
         self._attached.ops.keep_wide(True)
-        self._models = self._copies = self._optimizers = ()  # nobody else is to keep them alive
+        self._models = self._copies = self._optimizers = ()  # they must not stay alive because of this object
 
     def _take_back(self, why: str, trains: bool) -> None:
         self._on_trial = False

@@ -1,6 +1,5 @@
-"""What the fp32 fallback puts in PyTorch's way for the rest of the run: autocast and loss scalers that do nothing, a smaller
-learning rate around each update. Nothing of it is there before the fallback, and none of it asks the probe, which may be off by
-then."""
+"""What the fp32 fallback changes in PyTorch for the rest of the run: autocast and loss scalers do nothing, and the learning rate is
+lower during each update. Nothing is changed before the fallback. All of it works although the probe may be off by then."""
 
 from __future__ import annotations
 
@@ -39,7 +38,7 @@ class Rates:
         self._factor = factor
         # Name of a setting -> what becomes of its value.
         self._changes = changes if changes is not None else {"lr": lambda rate: rate * factor}
-        # Of the optimizers that are at it: [(group, name, its value, what it has become)].
+        # Of optimizers that are in an update: [(group, name, value before, value during the update)].
         self._own = weakref.WeakKeyDictionary()
 
     def to_come(self, optimizer) -> float:

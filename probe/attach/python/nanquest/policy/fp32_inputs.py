@@ -1,5 +1,5 @@
-"""Inputs of modules whose weights the fp32 fallback has made fp32: as wide as these, for as long as the modules live. It does not
-ask the probe, which may be off or gone by then."""
+"""Inputs of modules whose weights the fp32 fallback has made fp32: they are converted to fp32 as long as the modules live, although the
+probe may be off by then."""
 
 from __future__ import annotations
 

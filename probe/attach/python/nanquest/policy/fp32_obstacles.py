@@ -1,4 +1,4 @@
-"""What keeps weights and moments from being made fp32 where they are."""
+"""Reasons why weights and moments can't be converted to fp32 in place."""
 
 from __future__ import annotations
 

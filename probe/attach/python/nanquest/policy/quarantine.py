@@ -1,4 +1,4 @@
-"""The quarantine: a file that names samples which made an incident. They are left out when a run with this file draws them.
+"""The quarantine: a file that lists the samples of incidents. A run with this file leaves them out.
 
 One sample a line, "INDEX DATASET" as in "13 Rows[240]", where the data set is its class and its length; an index alone counts for
 every data set. What follows a # is a comment. A line that is deleted lets its sample in again.
@@ -70,13 +70,13 @@ class Quarantine:
         return ""
 
     def end(self) -> str:
-        """What is said when the run ends."""
+        """The line to print when the run ends, "" if there is none."""
         if not self._lines:
             return ""
         return f"quarantine {shorter(self.path)}: {len(self.left_out)} of its {len(self)} samples were drawn and left out"
 
     def add(self, step: int, batches, why_not: str, run_dir: str) -> str:
-        """Names the samples of a bad step. Returns what is to be said."""
+        """Adds the samples of a bad step. Returns the line to print."""
         note = f"# step {step} of {shorter(run_dir)}, {time.strftime('%Y-%m-%d %H:%M')}"
         lines = list(dict.fromkeys((index, batch.dataset) for batch in batches for index in batch.ids))
         new = [line for line in lines if line not in self._named and line not in self._lines]
@@ -96,7 +96,7 @@ class Quarantine:
         )
 
     def _append(self, lines: list) -> None:
-        """In one write, as other ranks write to the same file."""
+        """In one write, because other ranks write to the same file."""
         if not lines:
             return
         file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)

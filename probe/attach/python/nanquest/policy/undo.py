@@ -1,4 +1,4 @@
-"""What a step that is left out must not leave behind: what its passes wrote into buffers, and the random numbers they drew."""
+"""Takes back what a skipped step changed: what its passes wrote into buffers, and the random numbers that they drew."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LIMIT = 64 * 2**20  # bytes of buffers that are copied in every step
 
 
 class Undo:
-    """The library knows whether a step is under way; the buffers' places are known here."""
+    """The library knows whether a step is active; this object knows which modules hold the buffers."""
 
     def __init__(self, attachment):
         self._attached = attachment
@@ -45,7 +45,7 @@ class Undo:
             )
 
     def begins(self) -> None:
-        """A pass begins: the first one of a step is where a skipped step goes back to."""
+        """A pass begins. The state before the first pass of a step is what a skipped step goes back to."""
         if self._attached.ops.remembers():
             return
         held = []

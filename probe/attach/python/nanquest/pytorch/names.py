@@ -22,13 +22,13 @@ def unwrap(module: torch.nn.Module) -> torch.nn.Module:
 
 
 def living_modules() -> list:
-    """Those of this process. Looks at everything that lives: for rare occasions."""
-    # By type: isinstance would ask objects that only pretend to be something.
+    """All modules of this process. Goes through all Python objects, so only for rare occasions."""
+    # By type: isinstance would run code of proxy objects.
     return [it for it in gc.get_objects() if issubclass(type(it), torch.nn.Module) and "_modules" in it.__dict__]
 
 
 def living_optimizers() -> list:
-    """Those of this process that hold weights themselves, not by another one inside. For rare occasions."""
+    """All optimizers of this process that hold weights themselves, not through an inner optimizer. For rare occasions."""
     return [it for it in gc.get_objects() if issubclass(type(it), torch.optim.Optimizer) and "param_groups" in it.__dict__]
 
 
@@ -44,7 +44,7 @@ _strided, _is_wrapped = torch.strided, private.is_wrapped
 
 
 def is_plain(tensor) -> bool:
-    """Whether the library may look at it: memory of its own, no subclass with ideas of its own."""
+    """Whether the library may read it: an ordinary tensor with memory, not a subclass with other semantics."""
     return (
         type(tensor) in _PLAIN and tensor.layout is _strided and not tensor.is_meta and not tensor.is_quantized and not _is_wrapped(tensor)
     )
@@ -138,7 +138,7 @@ class ModulePaths:
 
 class ParameterNumbers:
     """The library's numbers for parameters. No reference is kept to a tensor, not even a weak one, which
-    torch.utils.swap_tensors would refuse: a parameter is known by who holds it, and under which key."""
+    torch.utils.swap_tensors would refuse: a parameter is identified by its holder and key."""
 
     def __init__(self):
         self._known = {}  # id -> (weak reference to the holder, key, number, name)

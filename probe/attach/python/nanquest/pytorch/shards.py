@@ -1,5 +1,5 @@
 """Weights that are spread over processes (DTensor, as fully_shard and tensor parallelism make them, and those of DeepSpeed's ZeRO 3):
-the library looks at this process' part."""
+the library reads this process' part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of several ranks holds a weight that the others do not hold, and how that is said."""
+"""Which of several ranks has another value of a weight than the others, and the line that says so."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import dataclasses
 
 
 def odd_ones(held: dict) -> tuple:
-    """(ranks whose value is not that of the others, whether that can be said) of rank -> value. Where no more than half of them agree
-    it can't: then they are all named."""
+    """(ranks whose value differs from the others', True) of rank -> value. If no more than half of the ranks agree: (all ranks, False)."""
     groups = {}
     for rank, value in held.items():
         groups.setdefault(value, []).append(rank)
@@ -21,14 +20,14 @@ def odd_ones(held: dict) -> tuple:
 class News:
     first: int  # number of the first weight that differs, in the order of the model
     ranks: list  # the odd ones
-    known: bool  # … or just all, as nobody can say which they are
+    known: bool  # False: `ranks` are all, because no majority agrees
     differ: int  # weights that do, so far
     again: bool  # all weights have had their turn since it was first said
 
 
 class Found:
-    """What has come out of comparisons so far. It is told twice: when the first weight differs, and how many do once each has had its
-    turn again."""
+    """Results of the comparisons so far. They are reported twice: when the first weight differs, and how many differ after each weight
+    was compared once more."""
 
     def __init__(self, ranks, turns):
         self._ranks, self._turns = ranks, turns
@@ -38,8 +37,8 @@ class Found:
         self.done = False
 
     def part(self, weight, begin, trained, values) -> None:
-        """A part of a weight as each of the ranks holds it. What no optimizer writes has to have been alike before: a program may have
-        its own ideas of it."""
+        """A part of a weight, with the value on each rank. A weight that no optimizer writes is only reported if it was the same on all
+        ranks before: programs may have different ones on purpose."""
         if len(set(values)) == 1:
             if not trained:
                 self._alike.add((weight, begin))
@@ -47,7 +46,7 @@ class Found:
             self._differ.setdefault(weight, odd_ones(dict(zip(self._ranks, values))))
 
     def news(self, update):
-        """What is to be said now; None if nothing is."""
+        """What to report now, None if nothing."""
         again = self._since is not None
         if self.done or not self._differ or (again and update < self._since + self._turns):
             return None
@@ -76,7 +75,7 @@ def headline(news, name: str, ranks, turns: int, weights: int) -> str:
     if news.known:
         what = f"{name} of {_ranks(news.ranks)} is not that of the other {others} ranks"
     elif len(ranks) == 2:
-        what = f"{name} is not the same on {_ranks(ranks)}, and of two nobody can say which is wrong"
+        what = f"{name} is not the same on {_ranks(ranks)}; of two ranks it can't be known which is wrong"
     else:
         what = f"{name} is not the same on {_ranks(ranks)}, of which no more than half agree"
     how = f"compared every {turns} updates" if turns > 1 else "compared before every update"

@@ -1,5 +1,5 @@
-"""Bytes that the ranks of a run leave for each other, and never wait for: in the store that the launcher's processes meet in, or in
-small files of the run directory where that store is none of a server's."""
+"""Small pieces of data that the ranks of a run leave for each other without ever waiting: in the store of the launcher if a server
+keeps it, else in files of the run directory."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class _Store:
 
 
 class _Files:
-    """Where ranks do not see each other's files, nothing comes of it."""
+    """If ranks don't see each other's files, nothing is compared."""
 
     def __init__(self, folder, name, rank, ranks):
         self._folder, self._name, self._rank, self._ranks = folder, name, rank, ranks
-        # Of an earlier run nobody must be told.
+        # Files of an earlier run must not be read.
         self._run = f"{os.environ.get(RUN_ID, '')} {os.environ.get('TORCHELASTIC_RESTART_COUNT', '')}\n".encode()
         for slot in range(SLOTS):
             try:
@@ -68,7 +68,7 @@ class _Files:
 
 
 def _served():
-    """The store of the launcher, if a server keeps it: asking that one takes as long as its answer, whatever other ranks do."""
+    """The launcher's store if a server keeps it: a request takes as long as the server's answer, whatever other ranks do."""
     try:
         store = kept = private.default_store.find()()
     except Exception:  # noqa: BLE001 (there is none (MPI))

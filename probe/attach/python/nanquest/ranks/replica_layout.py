@@ -1,4 +1,4 @@
-"""The weights that a DistributedDataParallel keeps alike, in the order of the model, and which of their bytes have their turn when."""
+"""The weights that a DistributedDataParallel keeps alike, in the order of the model, and which byte ranges are compared in which update."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Weights that DistributedDataParallel keeps alike on all ranks: whether they are.
+"""Checks that weights which DistributedDataParallel keeps the same on all ranks really are the same.
 
-Before every update each rank hashes a part of them, so that each weight has its turn once in --compare-replicas updates, and
-leaves the hashes where the others find them (exchange.py). At the next update the lowest rank looks at what all have left. No rank
-waits for another, and no collective is called.
+Before every update each rank hashes a part of them, so that each weight is hashed once in --compare-replicas updates, and leaves the
+hashes where the other ranks find them (exchange.py). At the next update the lowest rank compares them. No rank waits for another, and no
+collective is called.
 
-What is compared must be meant to be alike. A gradient that is not the same on all ranks (local SGD, a hook of the program's own) means
-that weights may go their own ways: then nothing is said. So are updates without a sum of gradients (no_sync), uneven inputs (join), and
-ranks that compute on different processors or with different numbers of threads, whose last bits may differ.
+Only weights that are meant to be the same are compared. If gradients differ between ranks (local SGD, a hook of the program), weights may
+differ on purpose, and nothing is reported. The same holds for updates without a sum of gradients (no_sync), uneven inputs (join), and
+ranks on different processors or with different numbers of threads, because their last bits may differ.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _around_init(own):
 
 
 def install(patches) -> None:
-    """From here on it is known what DistributedDataParallel wraps; and what it has wrapped before, if anything."""
+    """Follows which modules DistributedDataParallel wraps, including those that it has wrapped before."""
     parallel = getattr(sys.modules.get("torch.nn.parallel.distributed"), "DistributedDataParallel", None)
     if parallel is None:
         return
@@ -114,7 +114,7 @@ class _Replica:
             self._look(turn)
 
     def end(self) -> None:
-        """Its weights may go their own ways from here on, or nobody can look at them."""
+        """Its weights may differ from now on, or can't be hashed."""
         self.ended, self._open, self.layout = True, [], None
         self._program.replicas.tell_files()
 
@@ -175,7 +175,7 @@ class _Look(NamedTuple):
         return self.layout.turns[self.turn]
 
     def as_others(self, told) -> bool:
-        """Whether the ranks speak of the same weights, updated by the same gradient."""
+        """Whether the ranks hashed the same weights after the same gradients."""
         return bool(_HEADER.unpack_from(self.told)[3]) and all(
             len(each) == len(self.told) and each[: _HEADER.size] == self.told[: _HEADER.size] for each in told
         )
@@ -189,7 +189,7 @@ def _joined(hashes) -> int:
 
 
 def _alike(module) -> bool:
-    """Whether the update that is about to be made is the same on all ranks, as far as the module itself tells."""
+    """Whether the coming update is the same on all ranks, as far as the module shows."""
     return (
         module.require_forward_param_sync
         and not module._join_config.enable
@@ -238,7 +238,7 @@ class Replicas:
         return found
 
     def tell_files(self) -> None:
-        """Files of steps say which weights should be alike: what a comparison of several ranks' files needs to know."""
+        """Writes into files of steps which weights should be the same, for comparing the files of several ranks."""
         held = [(known(), replica) for known, replica in self._known if known() is not None]
         ranks = {tuple(replica.ranks) for _, replica in held if replica.layout is not None}
         managed = set().union(*(replica.layout.ids for _, replica in held if replica.layout is not None))

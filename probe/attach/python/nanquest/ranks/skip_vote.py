@@ -1,5 +1,5 @@
-"""Several processes that train together, but whose gradients nobody has summed for them: that one leaves an update out must be
-known to all, or they part ways. One small all-reduce at every update, of a group of our own."""
+"""For several processes that train together without DistributedDataParallel: if one leaves an update out, all must, or their weights
+become different. One all-reduce of a number before every update, in a process group of the probe's own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PATIENCE = 60.0  # seconds in which all must come to an update; then each decide
 
 
 class Ranks:
-    """Of one program. Ranks that DistributedDataParallel keeps alike need it not, and don't come here."""
+    """Of one program. Not used under DistributedDataParallel."""
 
     def __init__(self, say_once):
         self._say_once = say_once
@@ -48,13 +48,13 @@ class Ranks:
         )
 
     def first_of(self, mine: bool) -> int:
-        """To be called by all ranks, at the same updates. Which rank says yes, the first of them; -1 if none does."""
+        """Called by all ranks at the same updates. The first rank that says yes, -1 if none does."""
         rank, size = place_in_group()
         if not self._told:
             self._begin()
         if self._group is None:
             return rank if mine else -1
-        # Written and read where it lies: what is recorded of the step is the program's.
+        # Written and read in memory directly, so that no operation of ours is recorded.
         number = ctypes.c_int64.from_address(self._value.data_ptr())
         number.value = size - rank if mine else 0
         try:

@@ -1,4 +1,4 @@
-"""The probe in this process: when it starts, what it is told, how it ends. One at most."""
+"""The probe in this process, at most one: how it starts, what it prints about the library's findings, how it ends."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SECONDS_BETWEEN_NOTES = 1.0
 
 
 class Attachment:
-    """From `install` on it waits; with the first training step it loads the library and begins to observe."""
+    """After `install` it waits. At the first training step it loads the library and begins to observe."""
 
     def __init__(self, settings: Settings, library_path: str, by_environment: bool):
         self.settings = settings
@@ -39,7 +39,7 @@ class Attachment:
         self.run_dir = os.path.abspath(settings.run_dir)
         self.samples = None  # ids given before the start
         self.named_samples = None  # ids that the program has named last
-        self.drawing = None  # drawing.Drawing, once somebody wants to know which samples a step is made of
+        self.drawing = None  # steps.drawn_batches.Drawing, if the samples of a step are followed
         self.quarantine = Quarantine(settings.quarantine) if settings.quarantine else None
         self.first_step = 0  # its number, if the program said so before the start
         self.said = 0  # incidents told on stderr
@@ -96,7 +96,7 @@ class Attachment:
         self.note()
 
     def note(self, ended: bool = False) -> bool:
-        """Tells the launcher how it stands; True if there is one that hears it."""
+        """Reports to the launcher. True if there is a launcher."""
         self._next_note = time.monotonic() + SECONDS_BETWEEN_NOTES
         return reports.note(**self.seen(), ended=ended)
 
@@ -113,7 +113,7 @@ class Attachment:
         }
 
     def step_made(self) -> None:
-        """Whoever is killed has no last word: its steps are counted where that is read, and the rest is said in between."""
+        """A killed process cannot report, so its step count is written at each step, and everything else about once a second."""
         self.named_samples = None
         self._step_count.write(self.ops.steps_made())
         if time.monotonic() >= self._next_note:
@@ -133,8 +133,8 @@ class Attachment:
         say(line)
 
     def heed(self, answer: str, of_batch: bool = True):
-        """Tells what the library found; returns it if the optimizer is not to write. Ends the program if asked to. `of_batch`:
-        what it found is the doing of the step's passes, not of its update."""
+        """Prints what the library found, and ends the program if the settings say so. Returns the answer if the update is to be left
+        out. `of_batch`: the finding is about the passes of the step, not about its update."""
         if not answer:
             return None
         told = json.loads(answer)
@@ -155,7 +155,7 @@ class Attachment:
         return told if told["skip"] else None
 
     def _put_into_quarantine(self, step: int) -> None:
-        if self.quarantine is None or self.ops.spoiled_weight():  # weights that are lost are no batch's fault
+        if self.quarantine is None or self.ops.spoiled_weight():  # the batch did not cause it
             return
         batches, why_not = self.drawing.of_step(step)
         if not batches and self.named_samples:
@@ -173,7 +173,7 @@ class Attachment:
         raise SystemExit(EXIT_ON_INCIDENT)
 
     def _step_of(self, told: dict) -> int:
-        """Which step an answer is about: the one that runs, where it does not say."""
+        """The step that an answer is about: by default the active one."""
         return told["step"] or self.ops.step()
 
     def _tell(self, told: dict, end: str = "") -> None:
@@ -197,7 +197,7 @@ class Attachment:
         say(told["summary"] + self._as_the_trainer_counts(told) + end + (f"; see it with: nanquest-replay {shorter(file)}" if file else ""))
 
     def replicas_differ(self, step: int, ranks: list, name: str, line: str) -> None:
-        """Weights that the ranks should hold alike are not (replicas.py)."""
+        """A weight differs between ranks that should have the same weights (ranks/replicas.py)."""
         line = f"step {step}: {line}"
         self.ops.replicas_differ(step, ranks, name, line)
         if self.apart is None:
@@ -230,7 +230,7 @@ class Attachment:
         error = self.ops.stop(outcome)
         if error:
             say(f"the files are not complete: {error}")
-        # In a step that is on record an incident tells more, and what follows one is its wake.
+        # If the error has to do with an incident, the incident says more about it.
         if look_back and not seen["incidents"] and not seen["carried_on"] and (held := bad_variables.when_it_raised()):
             say(f"{reports.raised().rstrip(':')} ended the program outside a recorded step; {held}")
         if not heard and (seen["incidents"] or seen["muted"] or seen["apart"] is not None):

@@ -1,4 +1,5 @@
-"""A command as this process's child, as if it ran in its place: it has the terminal, gets the signals, and its end is ours."""
+"""Runs a command as a child, as if it ran in place of this process: it has the terminal and gets the signals, and its exit status is
+returned."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ PR_SET_PDEATHSIG = 1
 SI_KERNEL = 0x80  # sent by the kernel
 TYPED = {signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGWINCH}  # the terminal sends these to the whole group
 STOPS = {signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
-# Those that a process sends to itself by what it does, and those that nobody can hold back.
+# Signals that a process causes itself, and signals that can't be blocked.
 NOT_OURS = {
     signal.SIGKILL,
     signal.SIGSTOP,
@@ -82,7 +83,7 @@ def run(command: list, environment: dict) -> int:
 
 def _become(command, environment, mask, on_child, launcher) -> None:
     try:
-        # Who kills the launcher outright means the command.
+        # If the launcher is killed with SIGKILL, the command must die too.
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != launcher:
             os._exit(NOT_EXECUTABLE)
@@ -134,8 +135,8 @@ def _next_of_children() -> tuple:
 
 
 def _pass_on(told, pid: int) -> None:
-    """What a process sent to a whole group, as the terminal does, can't be told from what it sent to us alone: the command
-    gets that twice rather than not at all."""
+    """A signal that a process sent to the whole group (as the terminal does) looks the same as one sent to the launcher alone. The
+    command gets it twice rather than not at all."""
     try:
         if told.si_code != SI_KERNEL or told.si_signo not in TYPED or os.getpgid(pid) != os.getpgrp():
             os.kill(pid, told.si_signo)

@@ -1,4 +1,4 @@
-"""What is behind nanquest.pause and nanquest.resume."""
+"""nanquest.pause() and nanquest.resume()."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..base.probe_state import probe
 
 
 class Pause:
-    """The answer of nanquest.pause: as a context manager it ends what it began."""
+    """What nanquest.pause() returns. As a context manager it ends the pause that it began."""
 
     def __init__(self, began: bool):
         self._began = began

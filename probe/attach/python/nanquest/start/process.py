@@ -1,5 +1,4 @@
-"""The attachment of this process, one at most, and what a program or a Trainer's callback may tell it: what is behind the functions
-of the package."""
+"""Attaches the probe to this process and detaches it. These functions stand behind those of the package and of Trainers' callbacks."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ def attach(asked: dict) -> bool:
 
 
 def _is_the_same(asked: dict) -> None:
-    """ValueError where another attach() asked for other settings than this one; those of `nanquest run` are the user's last word."""
+    """ValueError if an earlier attach() asked for other settings. The settings of `nanquest run` are kept, with a line that says so."""
     if not (different := "; ".join(probe.current.asked.differences(asked))):
         return
     if probe.current.by_environment:
@@ -48,7 +47,7 @@ def _attach(settings: Settings, by_environment: bool = False) -> bool:
     try:
         hooks.install(probe.current)
         return True
-    except Exception as error:  # noqa: BLE001 (another PyTorch than ours were tried with; half a probe is none)
+    except Exception as error:  # noqa: BLE001 (an untested PyTorch: a probe with some hooks missing would miss incidents)
         hooks.remove()
         probe.current.off, probe.current = True, None
         line = f"the probe is off: {type(error).__name__}: {error}"
@@ -58,7 +57,7 @@ def _attach(settings: Settings, by_environment: bool = False) -> bool:
 
 
 def attach_by_environment() -> None:
-    """What the hook of `nanquest run` calls once torch is there: never fails, says why the probe is off."""
+    """Called by the hook of `nanquest run` when torch has been imported. Never fails; prints why the probe is off."""
     try:
         if not switched_off() and (probe.current is None or probe.current.off):
             _attach(Settings.from_environment(), by_environment=True)
@@ -96,7 +95,7 @@ def name_samples(ids) -> None:
 
 
 def follow_batches() -> None:
-    """For a Trainer's callback: from here on it is known what its DataLoaders draw."""
+    """For a Trainer's callback: follow from now on which samples its DataLoaders draw."""
     if probe.current is not None and not probe.current.off:
         from ..hear import hooks
 
@@ -104,7 +103,7 @@ def follow_batches() -> None:
 
 
 def take_batches(loader, count: int) -> None:
-    """For a Trainer's callback: the step that begins is made of the next `count` batches of this loader."""
+    """For a Trainer's callback: the step that begins uses the next `count` batches of this loader."""
     if probe.current is not None and probe.current.drawing is not None and (ids := probe.current.drawing.takes(loader, count)):
         name_samples(ids)
 

@@ -1,4 +1,5 @@
-"""What programs say that their own operators compute, as operators beside them that replay finds by name (replay/trace/operators.h)."""
+"""nanquest.reference(): plain PyTorch functions for the program's own operators. They become operators with names that replay knows
+(replay/trace/operators.h)."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ _libraries = {}  # name -> library, which holds its definition
 
 
 def register(operator: str):
-    """The decorator. ValueError if there is no such operator; whatever else goes wrong is said, and is nothing to the program."""
+    """The decorator. ValueError if there is no such operator. Any other failure is printed and does not affect the program."""
     if private.schema_of is None:
         say(f"the reference of {operator} is not kept: this PyTorch does not say what an operator is given")
         return lambda function: function

@@ -1,7 +1,6 @@
-"""Which samples a step is made of: the indices that a DataLoader of torch draws, followed to the model that is called with them.
+"""The samples of a step: indices that a DataLoader of torch draws, followed to the model that is called with their batch.
 
-Nothing here is guessed: where a batch can't be told, its ids are not known. Samples of a quarantine are left out where they are
-drawn.
+Nothing is guessed: if a batch can't be recognised, its ids are unknown. Samples in a quarantine are left out when they are drawn.
 """
 
 from __future__ import annotations

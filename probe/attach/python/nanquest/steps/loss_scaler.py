@@ -19,7 +19,7 @@ def number_in(value, otherwise: float) -> float:
 
 
 def _nobody():
-    """Stands for a weak reference to nothing."""
+    """In place of a weak reference: refers to nothing."""
 
 
 class Scaling:

@@ -1,4 +1,4 @@
-"""What optimizers write, and what they keep beside it, by the library's numbers and names."""
+"""Weights and state of optimizers, with the library's numbers and names."""
 
 from __future__ import annotations
 

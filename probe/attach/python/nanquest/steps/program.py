@@ -1,4 +1,4 @@
-"""What is known of the program on its training thread."""
+"""What the probe knows about the program on its training thread."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Program:
         self.updates = Updates(self)
         self.replicas = Replicas(self)
         self.trains = Witnesses().trains
-        # Level guard records no ops, so nobody asks in which module they ran or what the batch was. A profiler does.
+        # Level guard records no ops, so modules and the batch are only needed for a profiler.
         self.tells_modules = attached.settings.level != "guard" or "NVTX_INJECTION64_PATH" in os.environ
         self.tells_batch = attached.settings.level != "guard"
         self._held = []  # [weak module, group, key, kind, name, mark] of what may be replaced (name_replaced)
@@ -127,7 +127,7 @@ class Program:
 
     def name_replaced(self):
         """Buffers are replaced by assignment, frozen parameters get other memory (an average that is written to .data). No
-        reference to them is kept, so what is new is told by its id and its address."""
+        reference to them is kept, so a new one is recognised by its id and its address."""
         gone = False
         for entry in self._held:
             module, group, key, kind, name, known = entry

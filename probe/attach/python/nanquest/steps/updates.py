@@ -1,4 +1,4 @@
-"""Updates of weights: what the probe is told before and after an update, and how an update is skipped."""
+"""Updates of weights: what the library gets before and after an update, and how an update is skipped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FORWARD = 1  # the phase, as the library numbers it
 
 
 def _rate(groups) -> float:
-    """The learning rate of the first group, or one of another group that is no number at all."""
+    """The learning rate of the first group, or a non-finite rate of another group."""
     if not groups:
         return 0.0
     for group in groups[1:]:
@@ -27,8 +27,8 @@ def _rate(groups) -> float:
 
 
 class _Before:
-    """Weights and state of an optimizer as they were before a step that computes its gradients more than once. Where they
-    are computed once, before the update, it is enough to take them away."""
+    """Weights and state of an optimizer before a step that computes gradients more than once. If they are computed once, before the
+    update, removing them is enough to skip it."""
 
     def __init__(self, optimizer):
         self.weights = [(p, p.detach().clone()) for group in optimizer.param_groups for p in group["params"]]
@@ -47,7 +47,7 @@ class Updates:
         self._program = program
         self._written, self._scaling = program.written, program.scaling
         self._taken = []  # (parameter, gradient) of an update that is being skipped
-        self._left_out = False  # the update that is being made is none
+        self._left_out = False  # the current update will not be made
         self._before = None  # _Before of a step that may have to be undone
         self._undo = False  # … and has to be
         self.made = 0  # calls of `before`
@@ -132,7 +132,7 @@ class Updates:
         self._written.name_states(attachment, optimizer)
 
     def was_made(self, attachment, optimizer) -> None:
-        """An update that was made where nobody could be asked before: its gradients are judged all the same."""
+        """An update that was made without asking the probe first: its gradients are judged afterwards."""
         parameters, weights = self._written.of(optimizer)
         rate, scale, _ = self._facts(optimizer)
         attachment.heed(attachment.ops.before_update(rate, scale, False, weights.tensors(parameters), weights.numbers, False))
@@ -146,7 +146,7 @@ class Updates:
         if attachment.rehearsal is not None and attachment.rehearsal.leaves_out():
             self._scaling.stays = True
             return True
-        # How often a closure is called is each rank's own affair.
+        # Ranks may call their closures a different number of times, so they can't vote here.
         if not (told and policy.agrees(told) if in_closure else policy.leaves_out(told)):
             return False
         self._scaling.stays = told is None or not told["scale_overflow"]
@@ -201,7 +201,7 @@ class Updates:
                 parameter.grad = gradient
 
     def scaled_step(self, scaler) -> int:
-        """GradScaler.step begins: what scaler_skipped is to be told."""
+        """GradScaler.step begins. The result is for scaler_skipped."""
         self._scaling.begins_step(scaler)
         return self.made
 

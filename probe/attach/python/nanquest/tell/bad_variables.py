@@ -1,8 +1,8 @@
-"""What a program had in its hands when an error ended it: variables that hold NaN or +Inf, in the frames that the error went through.
+"""Variables with NaN or +Inf in the frames of the error that ended the program.
 
-For errors in what is no step's and so on no record (a rollout or a generation without gradients, data on their way to the model):
-torch.distributions, torch.multinomial and checks of the program itself raise there, and the error names the value and not where it
-came from. -Inf is no sign of harm (masks, the start of a maximum).
+For errors outside a recorded step (a rollout or a generation without gradients, preparation of data): torch.distributions,
+torch.multinomial and checks of the program raise there, and the error names the value but not its origin. -Inf is not counted: masks and
+the start value of a maximum use it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who is told of incidents and forecasts besides stderr: functions that the program has given."""
+"""Functions of the program that are called at incidents and forecasts (nanquest.on_incident, nanquest.on_forecast)."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ listeners = {Incident: [], Forecast: []}
 
 
 def failure(error: Exception) -> str:
-    """For a line: what somebody raised who was told something."""
+    """The error that a listener raised, for a line."""
     return f"raised {type(error).__name__}: {' '.join(str(error).split())[:200]}"
 
 
 def tell(news) -> None:
-    """All who asked for news of this kind. What fails is said, is not asked again, and never reaches the training."""
+    """Calls all listeners of this kind. One that fails is reported and not called again; the error never reaches the training."""
     asked = listeners[type(news)]
     for listener in [*asked]:
         try:

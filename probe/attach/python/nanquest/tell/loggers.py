@@ -1,5 +1,5 @@
-"""Incidents in the loggers that the program has open itself (open_loggers.py): what its Trainers and callbacks have opened is found as
-well. Nothing is looked for before there is something to tell.
+"""Writes incidents to the loggers that the program, its Trainers and its callbacks have open (open_loggers.py). Loggers are only looked
+for when there is something to write.
 
 Numbers are `nanquest/incidents` (so far), `nanquest/loss_scale` and `nanquest/skipped` (batches so far), texts `nanquest/incident`,
 `nanquest/verdict` (once a replay has left one beside the file) and `nanquest/policy`.
@@ -36,7 +36,7 @@ class Loggers:
         self._texts = 0
 
     def incident(self, news, number: int) -> None:
-        """The `number`th one that is told; `news` is a told.Incident."""
+        """The `number`th incident that is reported; `news` is a listeners.Incident."""
         if not self._on:
             return
         self._texts += 1
@@ -56,7 +56,7 @@ class Loggers:
         self._write(step + self.ahead(), {}, "nanquest/policy", text)
 
     def verdicts(self) -> None:
-        """Tells what replays (`nanquest run --explain`) have found since."""
+        """Writes the verdicts that replays (`nanquest run --explain`) have made since."""
         for each in [each for each in self._waiting if os.path.exists(each[1])]:
             self._waiting.remove(each)
             try:
@@ -67,7 +67,7 @@ class Loggers:
             self._write(each[0], {}, "nanquest/verdict", text)
 
     def _write(self, step: int, numbers: dict, title: str = "", text: str = "") -> bool:
-        """False if there is nobody to tell."""
+        """False if the program has no logger open."""
         places = self._asked(lambda: open_loggers.places(self._found()), [])
         for write, place in places:
             if (mark := open_loggers.mark(write, place)) in self._failed:
@@ -80,8 +80,8 @@ class Loggers:
         return bool(places)
 
     def ahead(self) -> int:
-        """By how much the count of a Trainer that trains differs from ours, as it has resumed, or is not the first one here. It may
-        have counted the step that is told, or not yet."""
+        """The Trainer's step minus ours. They differ if the Trainer has resumed, or is not the first one in this process. The Trainer may
+        have counted the reported step already, or not yet."""
 
         def ahead():
             counts = open_loggers.counts(self._found())
@@ -91,7 +91,7 @@ class Loggers:
         return self._asked(ahead, 0)
 
     def _asked(self, what, otherwise):
-        """What the program's objects say; those of other versions than we know may say nothing."""
+        """The result of `what`, or `otherwise` if the program's objects don't answer as known versions do."""
         if not self._on:
             return otherwise
         try:

@@ -1,5 +1,5 @@
 """What the program has open itself to log to: SummaryWriters of torch and tensorboardX, runs of W&B and MLflow, loggers of Lightning's
-Trainer; and how each is told something. Nothing is imported, opened or connected here."""
+Trainer; and how each is written to. Nothing is imported, opened or connected here."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WRITE_THEMSELVES = ("TensorBoardLogger", "WandbLogger")  # of Lightning: their 
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """What is told at once."""
+    """What is written at once."""
 
     step: int  #: as the program's own rows count
     numbers: dict  #: by name
@@ -39,7 +39,7 @@ def _to_wandb(run, entry: Entry) -> None:
         text = {entry.title: entry.text} if entry.text else {}
         run.log({**entry.numbers, "nanquest/step": entry.step, **text}, commit=False)
     if entry.title == "nanquest/incident" and entry.text:
-        run.alert(title="nanquest: incident", text=entry.text, level="WARN")  # sent to who has switched alerts on
+        run.alert(title="nanquest: incident", text=entry.text, level="WARN")  # sent if alerts are switched on
 
 
 def _to_mlflow(place, entry: Entry) -> None:
@@ -91,7 +91,7 @@ def _places_of(it) -> list:
 
 
 def _count_of(it):
-    """How many steps a Trainer has made, None if it is not at it, or none."""
+    """Steps that a Trainer has made, None if it does not train or is no Trainer."""
     if _is_a(it, _TRANSFORMERS):
         return it.state.global_step if it.is_in_train else None
     return it.fit_loop.epoch_loop._batches_that_stepped if _is_a(it, _LIGHTNING) and it.training else None

@@ -1,10 +1,11 @@
-"""What the processes of a run tell `nanquest run`, and what that says at the end.
+"""What the processes of a run report to `nanquest run`, and the line that it prints at the end.
 
 Each Python process that the probe was loaded into leaves a file named by its number in a folder that lasts as long as the
 launcher: empty from its start, then a JSON object with "torch" (imported: its version), "off" (said why on stderr), and, once
 it trains, "run_dir", "steps", "incidents", "carried_on" (steps of damage that was there), "skipped" (batches), "fell_back" (the
-step after which it went on in fp32, or null), "apart" (the step in which replicas were seen to differ, or null), "ended", and "stopped" where the probe ended it. Beside
-it lies, once it trains, the number of its steps, as a mapping of memory: who is killed has no last word. Nothing here fails a program.
+step after which it went on in fp32, or null), "apart" (the step in which replicas were seen to differ, or null), "ended", and "stopped"
+if the probe ended it. A second file holds the number of its steps in mapped memory, because a killed process cannot report. Nothing here
+fails a program.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _STEPS = struct.Struct("=q")
 
 
 def note(**facts) -> bool:
-    """Adds to what this process has told; True if a launcher hears it."""
+    """Adds facts to the report of this process. True if there is a launcher."""
     folder = os.environ.get(REPORTS)
     if not folder or not os.path.isdir(folder):
         return False
@@ -46,7 +47,7 @@ def note(**facts) -> bool:
 
 
 class StepCount:
-    """The steps of this process, where the launcher reads them: a write to memory each, which outlives whoever is killed."""
+    """The step count of this process in mapped memory that the launcher reads. It survives when the process is killed."""
 
     def __init__(self):
         self._memory, self._process = None, 0
@@ -106,7 +107,7 @@ def _extent(processes: list) -> str:
 
 
 def what_was_done(skipped: int, fell_back) -> str:
-    """What the policy did about incidents, to be put behind a sentence: "; 2 batches skipped, fp32 after step 12"."""
+    """What the policy did, to follow a sentence: "; 2 batches skipped, fp32 after step 12"."""
     parts = ([_count(skipped, "batch", "batches") + " skipped"] if skipped else []) + (
         [f"fp32 after step {fell_back}"] if fell_back is not None else []
     )
@@ -114,7 +115,7 @@ def what_was_done(skipped: int, fell_back) -> str:
 
 
 def raised() -> str:
-    """The error that ends the program, in a line; "" if none does, or if somebody stops it."""
+    """The error that ends the program, in a line; "" without an error, or if the program was interrupted."""
     error = getattr(sys, "last_value", None)
     if not isinstance(error, Exception):
         return ""
@@ -123,7 +124,7 @@ def raised() -> str:
 
 
 def outcome(processes: list) -> str:
-    """What these, which trained, saw: "2 incidents in 77 steps; files in run"."""
+    """The result of processes that trained: "2 incidents in 77 steps; files in run"."""
     incidents, more = (sum(process[key] for process in processes) for key in ("incidents", "carried_on"))
     muted = sum(process.get("muted", 0) for process in processes)
     quiet = f"; {muted} muted (nanquest mute --list)" if muted else ""
@@ -141,7 +142,7 @@ def outcome(processes: list) -> str:
 
 
 def options_against(command: list) -> str:
-    """Options of the Python that `command` starts which keep the probe out: "-I", "-E", "-S", or ""."""
+    """The option of Python in `command` that prevents the probe from loading: "-I", "-E", "-S", or ""."""
     if not re.fullmatch(r"(python|pypy)[\d.]*", os.path.basename(command[0])):
         return ""
     arguments = iter(command[1:])
@@ -179,8 +180,8 @@ def _of_native(program, code: int) -> str:
 
 
 def summary(processes: list, command: list, code: int, program=None) -> str:
-    """The launcher's last line after a command that ended with `code`; "" if nothing is to be said that was not said before.
-    `program`: what native.look says of it."""
+    """The launcher's last line after a command that ended with `code`; "" if everything has been printed before. `program`: the result of
+    native.look."""
     trained = [process for process in processes if process.get("steps") or process.get("incidents")]
     if trained:
         return outcome(trained)
@@ -207,7 +208,7 @@ def summary(processes: list, command: list, code: int, program=None) -> str:
 
 
 def say_and_remove(folder: str | None, command: list, code: int, program=None) -> bool:
-    """The end of a run; whether the probe has stopped one of its processes."""
+    """Prints the last line of a run. Returns whether the probe has stopped one of its processes."""
     if folder is None:
         return False
     try:
