@@ -85,7 +85,7 @@ class PrivateNamesTest(AttachTest):
         owner, _, name = path.rpartition(".")
         (self.scratch / "train.py").write_text(
             f"import torch, nanquest, torch._dynamo, torch._library.custom_ops\ndel {owner}.{name}\n"
-            "print(nanquest.attach({name!r}))\n"
+            f"print(nanquest.attach({name!r}))\n"
             "model = torch.nn.Linear(4, 1)\noptimizer = torch.optim.SGD(model.parameters(), lr=1e-2)\n"
             "model(torch.ones(2, 4)).sum().backward()\noptimizer.step()\nprint(nanquest.step())\n")
         done = self.plain(self.scratch / "train.py")
