@@ -44,16 +44,16 @@ attach.__signature__ = signature()
 
 
 def detach(outcome: str = "detached") -> None:
-    """Ends the observation; the files are complete then. Harmless if nothing is attached."""
+    """Ends the observation and completes the files. Does nothing if nothing is attached."""
     from .start import process
 
     process.detach(outcome)
 
 
 def on_incident(listener):
-    """`listener` is called at every incident from now on, before or after `attach`, with an object that has `step`, `cause` (a
-    line), `directory` of the run and `file` ("" if none was written). One that raises is said so and not called again: nothing
-    of it reaches the training. Returns `listener`, so it can be a decorator.
+    """Calls `listener` at every incident from now on. May be called before or after `attach`. `listener` gets an object with `step`,
+    `cause` (a line), `directory` of the run and `file` ("" if none was written). If it raises an error, a line says so, it is not called
+    again, and the training goes on. Returns `listener`, so it can be a decorator.
 
         @nanquest.on_incident
         def page_me(incident):
@@ -66,8 +66,8 @@ def on_incident(listener):
 
 
 def on_forecast(listener):
-    """The same for forecasts: `listener` gets an object with `step`, `text` (what is about to leave its format's range, and
-    when) and `directory` of the run. Returns `listener`."""
+    """The same for forecasts: `listener` gets an object with `step`, `text` (which values approach the limit of their format, and when
+    they pass it) and `directory` of the run. Returns `listener`."""
     from .tell import listeners
 
     listeners.listeners[listeners.Forecast].append(listener)
@@ -75,9 +75,9 @@ def on_forecast(listener):
 
 
 def batch(ids) -> None:
-    """Optional: names the samples of the coming forward pass, so that a report can name the one that did the harm.
+    """Optional: names the samples of the next forward pass, so that a report can name the bad sample.
 
-    `ids` is one per sample: a list, a tensor, an array; or the batch itself if it is a dictionary that holds them under
+    `ids` has one id per sample: a list, a tensor or an array; or it is the batch itself, if that is a dictionary with the ids under
     "id", "ids", "idx", "index", "sample_id" or the like. Anything else is ignored with a line on stderr.
     """
     from .start import process
@@ -86,11 +86,11 @@ def batch(ids) -> None:
 
 
 def step(number: int | None = None) -> int:
-    """Number of the step that runs now (between two steps: of the one that was made last); 0 if nothing is attached.
+    """The number of the active step (between two steps: of the last one); 0 if nothing is attached.
 
-    Steps count from 0, a step for each update of the weights: accumulation is inside, several optimizers that write
-    different weights in turn make one step together, and an update that a loss scaler leaves out counts as well. With
-    `number`, the step that runs (between two steps: the coming one) gets that number, for programs that resume.
+    Steps count from 0. Each update of the weights is a step, including its accumulation. Several optimizers that write different weights
+    in turn make one step together. An update that a loss scaler skips counts too. `number` sets the number of the active step (between two
+    steps: of the next one), for programs that resume.
     """
     from .start import process
 
@@ -98,10 +98,10 @@ def step(number: int | None = None) -> int:
 
 
 def record() -> bool:
-    """Asks for a file of the step that runs now (between two steps: of the coming one), whatever becomes of it.
+    """Saves the active step (between two steps: the next one) to a file in run_dir/recordings, whether it is good or bad.
 
-    It is written to run_dir/recordings when the step ends; nanquest-replay runs it again like an incident. False if
-    nothing is attached, or at level "guard", which records nothing.
+    The file is written when the step ends. nanquest-replay reads it like an incident. Returns False if nothing is attached, or at level
+    "guard", which records nothing.
     """
     from .start import process
 
@@ -109,13 +109,13 @@ def record() -> bool:
 
 
 def pause():
-    """From here on steps are counted and nothing else: none is judged, recorded or written, and --on-incident does nothing.
-    Ends with the first step that begins after resume(); as a context manager it ends by itself:
+    """Pauses the observation: steps are only counted, not checked, recorded or saved, and --on-incident is not applied. The pause ends with
+    the first step that begins after resume(). As a context manager it ends by itself:
 
         with nanquest.pause():
             provoke(model)
 
-    On the thread that trains; harmless if nothing is attached.
+    Call it on the training thread. Does nothing if nothing is attached.
     """
     from .start import pausing
 
@@ -123,21 +123,22 @@ def pause():
 
 
 def resume() -> None:
-    """Ends a pause. A step in whose middle it is called still belongs to the pause."""
+    """Ends a pause. A step that is active when it is called still belongs to the pause."""
     from .start import pausing
 
     pausing.resume()
 
 
 def reference(operator: str):
-    """Says in plain PyTorch what an operator of yours is to compute. Beside the operator, in its module:
+    """A decorator for a function that computes the same as an operator of yours, in plain PyTorch. In the module of the operator:
 
         @nanquest.reference("my_kernels::scan")
         def scan(x):                  # the arguments of the operator, in any floating-point format
             return x.cumsum(-1)
 
-    nanquest replay --import my_kernels FILE then runs it in compiled regions where the operator has no kernel (a GPU's, on a CPU), and in
-    fp64 where the operator makes the first bad value: is it the kernel, or what it was given? ValueError if there is no such operator.
+    nanquest replay --import my_kernels FILE uses it in compiled regions if the operator has no kernel there (a GPU kernel, on a CPU), and
+    computes it in fp64 if the operator makes the first bad value, to tell a wrong kernel from bad inputs. ValueError if there is no such
+    operator.
     """
     from .start import references
 

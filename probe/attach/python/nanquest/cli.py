@@ -69,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
         "replay --help shows its options",
         add_help=False,
     )
-    for verb, program in DOORS.items():  # main has opened them already; here they are for the help
+    for verb, program in DOORS.items():  # `main` handles them before; they are listed here for --help
         verbs.add_parser(verb, help=f"the program {' '.join(program)}; nanquest {verb} --help shows its options", add_help=False)
     asked = verbs.add_parser("doctor", help="check what would be observed here, and why not")
     asked.add_argument("--run-dir", default=Settings.run_dir, metavar="DIR", help="directory for the files (default: %(default)s)")
@@ -77,10 +77,9 @@ def _parser() -> argparse.ArgumentParser:
     mute = verbs.add_parser(
         "mute",
         help="do not report this incident again",
-        description="Later runs count incidents of the same operation and "
-        "module, and neither write nor tell them. Only steps whose values are looked at know operation and module: all at "
-        "level watch, at level trace the first ones, every --watch-every, and those after an incident. The cause is not "
-        "known then: another one in the same place is muted too.",
+        description="Later runs count incidents of the same operation and module, but do not save or print them. Operation and module are "
+        "only known in steps whose values are checked: all steps at level watch; at level trace the first ones, one in --watch-every, and "
+        "those after an incident. The cause is not known while a program runs, so another cause in the same place is muted too.",
     )
     mute.add_argument("what", nargs="?", metavar="SNAPSHOT|VERDICT", help="an incident's file, or what nanquest-replay said of it (.json)")
     mute.add_argument("--mute-file", default=Settings.mute_file, metavar="FILE", help="default: %(default)s")

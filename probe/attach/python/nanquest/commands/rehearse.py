@@ -31,16 +31,16 @@ from .rehearsal_runs import DEFAULT, Rehearsal, Stop
 FOUND, NO_ROOT, USAGE, BAD_FILE, INTERRUPTED = 0, 1, 2, 3, 130
 LEAST_STEPS = 16  # so many a cure must outlive everything else (replay/verdict/rehearsal.h)
 
-HELP = """runs COMMAND several times under the probe, each up to --steps optimizer steps beyond the snapshot's step: unchanged (it must go bad
-there again), with placebos, and with each --set. Says what cures the run, and so what the root of the incident is."""
+HELP = """runs COMMAND several times under the probe, each until --steps optimizer steps after the snapshot's step: unchanged (it must fail in
+that step again), with placebos, and with each --set. Prints which change cures the run, and so the root of the incident."""
 EXAMPLE = f"""what --set may change, several joined by comma: {changes.KNOWN}
 
   nanquest rehearse nanquest-run/incidents/step-00000131.r0.h5 -- python train.py
   nanquest rehearse nanquest-run/incidents/step-00000131.r0.h5 --set lr=*0.5 --set clip=1.0,warmup=200 \\
       -- python train.py --resume_from_checkpoint out/checkpoint-100 --output_dir out-rehearsed
 
-The program does all that it always does: give it another directory for what it writes. Exit code: 0 a change cures the run, 1 none does
-or the unchanged run does not go bad, 2 usage or the command fails, 3 a bad file, 130 interrupted."""
+The program does everything that it always does: give it another directory for its output. Exit code: 0 a change cures the run, 1 no change
+does or the unchanged run does not fail, 2 usage or the command fails, 3 a bad file, 130 interrupted."""
 
 
 def _steps(text: str) -> int:
