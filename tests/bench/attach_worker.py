@@ -164,7 +164,7 @@ def attach(level, run_dir, on_incident="continue", tape="0"):
 
 def main():
     if DEVICE == "nqdev":
-        import nqdev  # noqa: F401: it registers the device
+        import nqdev  # noqa: F401 (it registers the device)
     inside = Inside()
     if len(sys.argv) > 2:
         attach(*sys.argv[2:])

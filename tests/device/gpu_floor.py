@@ -318,7 +318,7 @@ def measure(options, model):
         try:
             turns.block(name, 1)
             waits[name] = turns.waits(name)
-        except Exception as error:  # noqa: BLE001: it is a line of the table
+        except Exception as error:  # noqa: BLE001 (it is a line of the table)
             turns.drop(name, error)
     for turn in range(options.rounds):
         if turn and time.monotonic() - began > options.limit * turn / (turn + 1):
