@@ -1,12 +1,12 @@
-/// NANQUEST_CHECK: what must never be, looked at in every build.
+/// NANQUEST_CHECK: invariants that are checked in every build.
 ///
 ///     NANQUEST_CHECK(row < rows.size(), "row of the op table");
 ///
-/// A condition that fails is a fault of nanquest. It must cost a training its probe and nothing else, so it
-/// throws CheckFailed, which says what was wrong and where: sessions catch it where they catch everything of
-/// their own, switch themselves off and say its text once; functions that return a Result give `internal`.
-/// Never in a destructor or in what is `noexcept`: there it would end the process. Bad input is no matter for
-/// a check: that is an Error.
+/// A condition that fails is a fault of nanquest. It must switch off the probe and not affect the training,
+/// so it throws CheckFailed with the condition and its place. Sessions catch it with their other exceptions,
+/// switch themselves off and print its text once; functions that return a Result return `internal`. Do not
+/// use it in a destructor or a `noexcept` function: there it would end the process. Bad input is not a case
+/// for a check: return an Error.
 #pragma once
 
 #include <stdexcept>
@@ -22,7 +22,7 @@ class CheckFailed : public std::logic_error {
   using std::logic_error::logic_error;
 };
 
-/// Throws CheckFailed; of `file` the last two parts of the path are told.
+/// Throws CheckFailed with the last two parts of the path `file`.
 [[noreturn, gnu::cold, gnu::noinline]] inline void check_failed(const char* condition, std::string_view what,
                                                                 std::string_view file, int line) {
   std::size_t cut = file.rfind('/');

@@ -32,7 +32,7 @@ enum class DType : std::uint8_t {
 };
 inline constexpr int kDTypeCount = 17;
 
-/// Place of a type in a table of all of them.
+/// Index of a type in a table of all types.
 constexpr std::size_t dtype_index(DType t) {
   const auto index = static_cast<std::size_t>(t);
   NANQUEST_CHECK(index < kDTypeCount, "number of an element type");

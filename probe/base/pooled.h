@@ -1,9 +1,9 @@
-/// Pooled<T>: objects that come and go with every op. Freed blocks are handed out again on the same thread
-/// instead of going back to malloc; what a thread holds when it ends is freed then.
+/// Pooled<T>: objects that are created and destroyed with every op. Freed blocks are reused on the same
+/// thread instead of being returned to malloc. Blocks that a thread still holds when it ends are freed then.
 ///
 ///     struct Frame final : OpFrame, Pooled<Frame> { … };   // new Frame costs a few nanoseconds
 ///
-/// T must be final: all blocks have its size.
+/// T must be final, because all blocks have its size.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +33,7 @@ class Pooled {
     void* blocks[kMax];
     ~Free() {
       while (count > 0) ::operator delete(blocks[--count]);
-      count = -1;  // whatever is freed on this thread from now on goes back at once
+      count = -1;  // blocks freed on this thread from now on go to malloc at once
     }
   };
   static Free& free_blocks() {

@@ -17,7 +17,7 @@
 
 namespace nanquest {
 
-/// What went wrong, coarse enough to choose an exit code and a way out.
+/// The kind of a failure, coarse enough to choose an exit code.
 enum class ErrorCode {
   usage,        ///< the caller asked for something that makes no sense (bad flag, bad config)
   bad_file,     ///< a file is missing, truncated, hostile, too new or not ours
@@ -26,10 +26,10 @@ enum class ErrorCode {
   internal,     ///< a fault of nanquest itself
 };
 
-/// Stable process exit codes (design §8).
+/// Stable process exit codes.
 enum class ExitCode : int {
   ok = 0,
-  finding = 1,  ///< non-finite found, finished with skipped steps, or not everything could be looked at
+  finding = 1,  ///< non-finite found, finished with skipped steps, or not everything could be checked
   usage = 2,
   bad_file = 3,
   non_finite = 4,     ///< aborted on a non-finite value
@@ -37,10 +37,10 @@ enum class ExitCode : int {
   internal = 70,
 };
 
-/// One failure: what, and the way out.
+/// One failure: what happened and what to do about it.
 struct Error {
   ErrorCode code = ErrorCode::internal;
-  std::string message;  ///< names the thing: "runs/x/series.r0.h5: not an HDF5 file"
+  std::string message;  ///< includes the name of the thing: "runs/x/series.r0.h5: not an HDF5 file"
   std::string hint;     ///< what the person can do about it; may be empty
 
   /// "message (hint)" on one line.
@@ -71,7 +71,7 @@ class [[nodiscard]] Result {
 
   explicit operator bool() const { return value_.has_value(); }
   bool ok() const { return value_.has_value(); }
-  /// The value; asking a failure for it is a programmer's error (CheckFailed, with the failure's text).
+  /// The value. Calling it on a failure is a programming error (CheckFailed, with the failure's text).
   T& value() & { return *checked().value_; }
   const T& value() const& { return *checked().value_; }
   T&& value() && { return *std::move(checked().value_); }

@@ -9,8 +9,8 @@
 
 namespace nanquest {
 
-/// The words of `text` (whatever white space is between them) in lines of at most `width` bytes, longer only
-/// where a single word is. Line breaks of the text are kept where `keep_breaks`. At least one line.
+/// The words of `text`, separated by any white space, in lines of at most `width` bytes; a line is longer
+/// only if a single word is. Line breaks of the text are kept if `keep_breaks`. At least one line.
 inline std::vector<std::string> wrapped(std::string_view text, std::size_t width, bool keep_breaks = false) {
   constexpr std::string_view space = " \t\r\n\v\f";
   std::vector<std::string> lines(1);

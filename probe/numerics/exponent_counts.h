@@ -20,8 +20,8 @@ class ExponentCounts {
 
   explicit ExponentCounts(ExponentHistogram& out) : out_(out) {}
 
-  /// Adds a block of at most kScanBlock bytes of which `normals` elements are normal numbers; no magnitude
-  /// pattern but zero is below `min` (any pattern if there is no other), no finite one above `max`.
+  /// Adds a block of at most kScanBlock bytes with `normals` normal numbers. All non-zero magnitude patterns
+  /// are at least `min` (any pattern if all are zero), all finite ones at most `max`.
   void add_normals(const Implementation& k, const void* data, std::size_t n, std::uint64_t min, Bits max,
                    std::size_t normals, [[maybe_unused]] Ahead ahead) {
     if (normals == 0) return;
@@ -36,7 +36,7 @@ class ExponentCounts {
 
   /// Adds the block's subnormal numbers, `subnormals` of them.
   void add_subnormals(const void* data, std::size_t n, std::size_t subnormals) {
-    constexpr std::size_t few = 64;  // passed over together where there are none: mostly there are one or two
+    constexpr std::size_t few = 64;  // skipped together if they hold none: mostly there are one or two
     for (std::size_t i = 0; subnormals > 0; i += few) {
       const std::size_t end = std::min(n, i + few);
       Bits any = 0;
@@ -52,7 +52,7 @@ class ExponentCounts {
   }
 
   void flush() {
-    // The first field is that of zeros and subnormals, the last that of Inf and NaN.
+    // The first field is for zeros and subnormals, the last for Inf and NaN.
     for (int f = 1; f + 1 < kFields; ++f) out_[histogram_bin(f - Layout::kBias)] += counts_[f];
     std::fill(counts_, counts_ + kFields, 0);
   }

@@ -11,7 +11,8 @@
 
 namespace nanquest {
 
-/// The smallest magnitude of which something is true: its exponent, and its mantissa among all edges'.
+/// The smallest magnitude for which a condition is true: its exponent, and the index of its mantissa among
+/// the edges.
 struct FitEdge {
   int exponent = 0;
   std::size_t rank = 0;
@@ -30,10 +31,10 @@ int exponent_of(std::uint64_t bits) {
   return static_cast<int>((bits >> 52) & 0x7ff) - 1023;
 }
 
-/// Bits of the smallest double above 0 that `reached` is true of; it is then true of all larger ones.
+/// Bits of the smallest double above 0 for which `reached` is true; it is then true for all larger ones.
 template <class Reached>
 std::uint64_t first_bits(const Reached& reached) {
-  std::uint64_t low = 0, high = std::bit_cast<std::uint64_t>(HUGE_VAL);  // false below, true from there on
+  std::uint64_t low = 0, high = std::bit_cast<std::uint64_t>(HUGE_VAL);  // false at low, true at high
   while (high - low > 1) {
     const std::uint64_t middle = low + (high - low) / 2;
     (reached(std::bit_cast<double>(middle)) ? high : low) = middle;
@@ -81,7 +82,7 @@ void FitCounts::add(double value) {
   ++count_;
 }
 
-/// Values that stay below an edge.
+/// Number of values below an edge.
 std::uint64_t FitCounts::below(const FitEdge& edge, int scale) const {
   const auto row = static_cast<std::ptrdiff_t>(edge.exponent - scale - kLowestExponent) *
                    static_cast<std::ptrdiff_t>(kRanks);
@@ -107,7 +108,7 @@ FitScales FitCounts::scales(Format format) const {
   FitScales scales;
   while (scales.highest > -kMostFitScale && in(format, scales.highest).overflow > 0) --scales.highest;
   while (scales.lowest < kMostFitScale && in(format, scales.lowest).flushed > 0) ++scales.lowest;
-  // At the ends of what can be asked for it may hold at none.
+  // At the ends of the range no power may satisfy the condition.
   if (in(format, scales.highest).overflow > 0) --scales.highest;
   if (in(format, scales.lowest).flushed > 0) ++scales.lowest;
   return scales;

@@ -1,5 +1,5 @@
-/// What would become of values in other number formats, if they were multiplied by a power of two first: the
-/// question of a loss scale. One pass counts; every format and every power are answered from the counts.
+/// How values would fit other number formats after multiplication by a power of two: the choice of a loss
+/// scale. One pass counts the values; all formats and powers are answered from the counts.
 ///
 ///     FitCounts counts;
 ///     for (double x : values) counts.add(x);
@@ -13,10 +13,10 @@
 
 namespace nanquest {
 
-/// The formats that values are held against, widest first.
+/// The formats to compare with, widest first.
 inline constexpr Format kFitFormats[] = {Format::fp32, Format::bf16, Format::fp16, Format::fp8_e5m2,
                                          Format::fp8_e4m3};
-/// Powers of two that can be asked for: from -kMostFitScale to it.
+/// Powers of two from -kMostFitScale to kMostFitScale can be asked for.
 inline constexpr int kMostFitScale = 64;
 
 /// How many of the finite, non-zero values …
@@ -27,7 +27,8 @@ struct Fit {
   bool operator==(const Fit&) const = default;
 };
 
-/// Powers of two at which no value overflows and none becomes zero; none if `lowest` is above `highest`.
+/// Powers of two at which no value overflows and none becomes zero; no such power if `lowest` is above
+/// `highest`.
 struct FitScales {
   int lowest = -kMostFitScale, highest = kMostFitScale;
 };
@@ -37,12 +38,12 @@ struct FitEdge;
 class FitCounts {
  public:
   FitCounts();
-  /// Counts a value; zero and what is not finite count nothing.
+  /// Counts a value; zero and non-finite values are ignored.
   void add(double value);
-  /// Values that were counted.
+  /// Number of values counted.
   std::uint64_t count() const { return count_; }
-  /// What would become of the values times 2^scale (the product is exact) in one of kFitFormats; |scale| is
-  /// at most kMostFitScale.
+  /// The result for the values times 2^scale (the product is exact) in one of kFitFormats; |scale| is at most
+  /// kMostFitScale.
   Fit in(Format format, int scale = 0) const;
   FitScales scales(Format format) const;
 
@@ -50,7 +51,7 @@ class FitCounts {
   std::uint64_t below(const FitEdge& edge, int scale) const;
 
   std::uint64_t count_ = 0;
-  std::vector<std::uint64_t> counts_;  ///< by exponent, then by which edges' mantissas are reached
+  std::vector<std::uint64_t> counts_;  ///< by exponent, then by the edges whose mantissas are reached
 };
 
 }  // namespace nanquest

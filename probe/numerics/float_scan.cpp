@@ -17,7 +17,7 @@ const BitKernels<T>& bits_of(const Implementation& k) {
   if constexpr (sizeof(T) == 8) return k.bits64;
 }
 
-/// Σx² by integer decoding: right for every magnitude and under flush-to-zero, and slow.
+/// Σx² by integer decoding: correct for every magnitude and under flush-to-zero, but slow.
 template <class Layout>
 double squares_plain(const void* data, std::size_t n) {
   ElementStats s;
@@ -39,9 +39,11 @@ double squares_widened(const Implementation& k, const void* data, std::size_t n)
   return sum;
 }
 
-// Below this exponent of a block's amax, fp32 subnormals, which a flushing thread would read as zero, matter.
+// If a block's amax has an exponent below this, fp32 subnormals count, which a flushing thread would read as
+// zero.
 constexpr int kTinyExponent = -100;
-// Where squares of bf16 neither overflow fp32 nor lose more than 2^-30 of the sum to underflow.
+// Above this exponent, squares of bf16 neither overflow fp32 nor lose more than 2^-30 of the sum to
+// underflow.
 constexpr int kBf16Low = -40;
 constexpr int kBf16High = 54;
 
@@ -60,8 +62,8 @@ double squares(const Implementation& k, const void* data, std::size_t n, typenam
   return k.squares_bf16(data, n, std::ldexp(1.0F, 2 * e + 2), ahead);
 }
 
-/// Counts of a block. Neighbouring blocks are alike: where the last one held nothing below the normal
-/// numbers, the two extremes mostly say all; `all_normal` carries that from block to block.
+/// Counts of a block. Neighbouring blocks are alike: if the last one had no value below the normal numbers,
+/// the two extremes usually give all counts; `all_normal` carries that from block to block.
 template <class Layout>
 Census census_of(const Implementation& k, const void* data, std::size_t n, Ahead ahead, bool& all_normal) {
   using Bits = typename Layout::Bits;

@@ -29,7 +29,7 @@ double decode_as(std::uint64_t raw) {
   } else if (Layout::is_infinite(abs)) {
     out = LayoutFp64::kFirstBad;
   } else {
-    // The payload moves to the top of double's mantissa; it is made quiet, as every conversion does.
+    // The payload moves to the top of double's mantissa; NaN becomes quiet, as in every conversion.
     constexpr std::uint64_t mantissa_mask = (std::uint64_t{1} << 52) - 1;
     out = LayoutFp64::kFirstBad | (std::uint64_t{1} << 51) |
           ((std::uint64_t{abs} << (52 - Layout::kMantissaBits)) & mantissa_mask);
@@ -163,7 +163,7 @@ double round_to(Format format, double value) {
 double headroom_bits(Format format, double amax) {
   const double max = info(format).max_finite;
   const double ratio = max / amax;
-  // The quotient is exact for powers of two, but overflows for a tiny amax.
+  // The quotient is exact for powers of two, but it overflows for a tiny amax.
   return std::isinf(ratio) && amax != 0 ? std::log2(max) - std::log2(amax) : std::log2(ratio);
 }
 

@@ -13,7 +13,7 @@ namespace nanquest {
 namespace detail {
 namespace {
 
-/// Second look at memory that holds something non-finite: how many, and the largest that isn't NaN.
+/// Second pass over memory with non-finite elements: their number, and the largest value that is not NaN.
 template <class Layout>
 void recount(const void* data, std::size_t n, LoopStats& stats) {
   typename Layout::Bits top = 0;
@@ -26,7 +26,7 @@ void recount(const void* data, std::size_t n, LoopStats& stats) {
                                         : double_from_bits(Layout::double_bits(top));
 }
 
-/// `Seen` are the patterns of the loop's largest magnitude: fp64's for itself, fp32's for all others.
+/// `Seen` holds the patterns of the loop's largest magnitude: fp64 for fp64, fp32 for all other types.
 template <class Layout, class Seen>
 LoopStats stats_of(const GateSeen& seen, const void* data, std::size_t n) {
   LoopStats stats{seen.sum, 0, 0};

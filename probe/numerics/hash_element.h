@@ -1,4 +1,4 @@
-/// The arithmetic of nq64 (hash.h) that CPU and CUDA share.
+/// The arithmetic of nq64 (hash.h), shared by CPU and CUDA.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 namespace nanquest {
 
 inline constexpr int kHashLanes = 8;
-inline constexpr int kHashStripes = 16;  ///< of a block
+inline constexpr int kHashStripes = 16;  ///< in a block
 inline constexpr int kHashInitialKeys = kHashLanes * kHashStripes;
 inline constexpr int kHashScrambleKeys = kHashInitialKeys + kHashLanes;
 inline constexpr int kHashFinalKeys = kHashScrambleKeys + kHashLanes;
@@ -25,7 +25,7 @@ NANQUEST_HD constexpr std::uint64_t hash_key(int i) {
   return hash_mix(0x6e616e7175657374ULL + (static_cast<std::uint64_t>(i) + 1) * kGoldenRatio);
 }
 
-/// What a word adds to its own lane; the word itself goes to the lane beside it.
+/// What a word adds to its own lane; the word itself is added to the lane beside it.
 NANQUEST_HD constexpr std::uint64_t hash_product(std::uint64_t word, std::uint64_t key) {
   const std::uint64_t k = word ^ key;
   return (k & 0xffffffffU) * (k >> 32);

@@ -1,4 +1,4 @@
-/// NANQUEST_HD: what runs on the host and in a CUDA kernel alike. Only nvcc sees the difference.
+/// NANQUEST_HD marks functions that run on the host and in a CUDA kernel. It is empty without nvcc.
 #pragma once
 
 #if defined(__CUDACC__)

@@ -1,7 +1,7 @@
 // The body of every Implementation. A source file defines NANQUEST_IMPLEMENTATION (the object's name) and
 // NANQUEST_VECTOR_BYTES, is compiled for its instruction set, and includes this once. Everything is in the
-// anonymous namespace and nothing of the standard library is called: a shared inline function could be
-// emitted here with instructions that other machines lack, and be linked everywhere.
+// anonymous namespace and no function of the standard library is called: a shared inline function could be
+// emitted here with instructions that other machines lack, and then be linked everywhere.
 
 #include "probe/numerics/kernels_bits.h"
 #include "probe/numerics/kernels_fields.h"

@@ -1,5 +1,5 @@
-// Counts of magnitude patterns, and copies without those that are not finite.
-// Included by kernels.h alone, once per instruction set; the rules at its top hold here.
+// Counts of magnitude patterns, and copies without the non-finite ones. Included only by kernels.h, once per
+// instruction set; the rules at its top apply.
 #pragma once
 
 #include "probe/numerics/kernels_extremes.h"
@@ -8,7 +8,7 @@ namespace nanquest::detail {
 namespace {
 
 #if defined(__AVX512BW__)
-/// What AVX-512 does with a mask instead of a vector of ones and zeros.
+/// Operations with a mask, which in AVX-512 replaces a vector of ones and zeros.
 template <class T>
 struct Masked;
 #define NANQUEST_MASKED(BITS, MASK)                                                              \
@@ -31,15 +31,15 @@ NANQUEST_MASKED(64, __mmask8);
 #undef NANQUEST_MASKED
 #endif
 
-/// Lanes of a census in progress. Counters are as narrow as the elements: one block has too few to overflow
+/// Lanes of a census in progress. Counters are as narrow as the elements: one block is too small to overflow
 /// them.
 template <class T>
 struct CensusLanes {
   using E = typename Signed<T>::Element;
   using V = typename Signed<T>::Vec;
   V mask, normal;
-  V some{}, small{}, high{};  // non-zero ones, those below `normal`, the largest
-  V low;                      // the smallest non-zero one, less kLowShift
+  V some{}, small{}, high{};  // counts of the non-zero ones, of those below `normal`, and the largest
+  V low;                      // the smallest non-zero one, minus kLowShift
 
 #if defined(__AVX512BW__)
   static constexpr int kLowShift = 0;

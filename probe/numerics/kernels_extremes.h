@@ -1,5 +1,5 @@
-// Extremes of magnitude patterns, and what reads them a vector at a time.
-// Included by kernels.h alone, once per instruction set; the rules at its top hold here.
+// Extremes of magnitude patterns, and the loop that reads a vector at a time. Included only by kernels.h,
+// once per instruction set; the rules at its top apply.
 #pragma once
 
 #include "probe/numerics/kernels_fetch.h"
@@ -8,8 +8,7 @@
 namespace nanquest::detail {
 namespace {
 
-/// A vector of elements as signed numbers: magnitudes have no sign bit, and signed comparisons are the native
-/// ones.
+/// A vector of elements as signed numbers: magnitudes have no sign bit, and signed comparisons are native.
 template <class T>
 struct Signed {
   typedef decltype([] {
@@ -22,7 +21,7 @@ struct Signed {
   static constexpr int kLanes = kBytes / sizeof(T);
 };
 
-/// All lanes of `v` joined by `op`, the upper half with the lower until one is left.
+/// All lanes of `v` joined by `op`: the upper half with the lower half, until one lane is left.
 template <class T, class Op>
 [[gnu::always_inline]] inline T fold_lanes(const typename Signed<T>::Vec& v, Op op) {
   T lanes[Signed<T>::kLanes];
@@ -42,8 +41,8 @@ constexpr auto kSum = [](auto a, auto b) __attribute__((always_inline)) {
   return static_cast<decltype(a)>(a + b);
 };
 
-/// Calls `f(vector, k)` for every whole vector of the bytes, and returns how many bytes those are. `k` counts
-/// the vectors of a cache line: results kept apart by it need not wait for each other.
+/// Calls `f(vector, k)` for every whole vector of the bytes, and returns the number of these bytes. `k`
+/// counts the vectors of a cache line: results that are kept separate by k do not wait for each other.
 template <class V, Pass pass = Pass::counts, class F>
 [[gnu::always_inline]] inline std::size_t for_vectors(const char* p, std::size_t bytes, Ahead ahead, F&& f) {
   const auto one = [&](const char* at, int k) __attribute__((always_inline)) {
@@ -97,7 +96,7 @@ Range range(const void* data, std::size_t n, T abs_mask, Ahead ahead) {
   };
   const std::size_t done = for_vectors<V>(p, bytes, ahead, add);
   V last;
-  if (done < bytes && bytes >= kBytes) {  // once more what was seen already does no harm
+  if (done < bytes && bytes >= kBytes) {  // counting an element twice does not change an extreme
     load(last, p + bytes - kBytes);
     add(last, 0);
   } else if (done < bytes) {

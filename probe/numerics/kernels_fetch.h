@@ -1,5 +1,5 @@
-// What the kernels ask memory for while they compute.
-// Included by kernels.h alone, once per instruction set; the rules at its top hold here.
+// Prefetching while the kernels compute. Included only by kernels.h, once per instruction set; the rules at
+// its top apply.
 #pragma once
 
 #include <cstddef>
@@ -10,28 +10,27 @@
 namespace nanquest::detail {
 namespace {
 
-/// A block is read twice: counts and extremes first, then the squares out of the first-level cache. Memory
-/// would be idle during one of the two passes if nobody asked for the next blocks meanwhile. Each pass asks
-/// for the share that it is of the work: the first for a quarter of the lines, the second for the rest, or
-/// where exponents are counted for a quarter, and their pass for half; a pass that is the only one asks for
-/// all of them.
+/// A block is read twice: first for counts and extremes, then for the squares, from the first-level cache.
+/// Without prefetching, memory would be idle during one of the two passes. Each pass prefetches in proportion
+/// to its share of the work: the first a quarter of the lines, the second the rest; or, if exponents are
+/// counted, the second a quarter and the third half. A pass that is the only one prefetches all lines.
 enum class Pass { counts, squares, only };
 constexpr std::size_t kLine = 64;
 constexpr std::size_t kFetchEvery = 4 * kLine;
 
-/// Where the lines that a block asks for are, counted from the next block: the upper halves of its two pages
+/// Where the prefetched lines of a block are, counted from the next block: the upper halves of its two pages
 /// and the lower halves of the two pages after it. A processor follows one stream in a page and waits for
-/// that page's address: with pages of 4 KiB, several at once were measured to be 1.5 times as fast as one
-/// after the other; with large pages it makes no difference.
+/// that page's address. With pages of 4 KiB, several streams at once were measured to be 1.5 times as fast as
+/// one after the other; with large pages there is no difference.
 constexpr std::size_t kPage = 4096;
 static_assert(kScanBlock == 2 * kPage);
 constexpr std::size_t kStream =
-    kPage / 2;  // bytes of a stream; kFetchEvery bytes of a block ask for a line of it
+    kPage / 2;  // bytes of a stream; for kFetchEvery bytes of a block one line of it is prefetched
 static_assert(kScanBlock / kFetchEvery == kStream / kLine);
 constexpr std::size_t kStreams[4] = {kPage / 2, kPage + kPage / 2, kScanBlock, kScanBlock + kPage};
 
-/// The streams of a block. One that would leave the memory that will be read stays in the block itself, which
-/// is in the cache already: that costs less than a question at every line.
+/// The streams of a block. A stream that would leave the memory that will be read stays in the block itself,
+/// which is in the cache: that is cheaper than a check at every line.
 class LinesAhead {
  public:
   [[gnu::always_inline]] inline explicit LinesAhead(Ahead ahead) {
@@ -42,7 +41,7 @@ class LinesAhead {
       streams_[k] = reinterpret_cast<const char*>(at + kStream <= end ? at : block);
     }
   }
-  /// Asks for the line at `offset` in the streams First … Last - 1.
+  /// Prefetches the line at `offset` in the streams First … Last - 1.
   template <int First, int Last>
   [[gnu::always_inline]] inline void fetch(std::size_t offset) const {
     for (int k = First; k < Last; ++k) __builtin_prefetch(streams_[k] + offset, 0, 3);
@@ -52,7 +51,7 @@ class LinesAhead {
   const char* streams_[4];
 };
 
-/// The share of the third pass over a block, the third and fourth stream, two lines of each at a time.
+/// The share of the third pass over a block: the third and fourth stream, two lines of each at a time.
 class RestOfLines {
  public:
   explicit RestOfLines(Ahead ahead) : lines_(ahead) {}
@@ -71,8 +70,8 @@ class RestOfLines {
   std::size_t next_ = 0;
 };
 
-/// Calls `f(pointer)` for every `Step` bytes of the whole kFetchEvery of `bytes`, asks at each of those for
-/// the next line of the streams First … Last - 1, and returns how many bytes that were.
+/// Calls `f(pointer)` for every `Step` bytes of the whole kFetchEvery of `bytes`, prefetches at each of those
+/// the next line of the streams First … Last - 1, and returns the number of these bytes.
 template <int First, int Last, std::size_t Step, class F>
 [[gnu::always_inline]] inline std::size_t for_groups(const char* p, std::size_t bytes,
                                                      const LinesAhead& ahead, F&& f) {
@@ -85,8 +84,8 @@ template <int First, int Last, std::size_t Step, class F>
   return i;
 }
 
-/// Calls `f(pointer)` for every whole `Step` bytes of `bytes`, and returns how many bytes those are. Asks for
-/// the share of `pass` meanwhile.
+/// Calls `f(pointer)` for every whole `Step` bytes of `bytes`, and returns the number of these bytes.
+/// Prefetches the share of `pass` meanwhile.
 template <Pass pass, std::size_t Step = kLine, class F>
 [[gnu::always_inline]] inline std::size_t for_lines(const char* p, std::size_t bytes, Ahead ahead, F&& f) {
   const LinesAhead lines(ahead);

@@ -1,5 +1,5 @@
-// How often each exponent occurs in a block.
-// Included by kernels.h alone, once per instruction set; the rules at its top hold here.
+// Counts of each exponent in a block. Included only by kernels.h, once per instruction set; the rules at its
+// top apply.
 #pragma once
 
 #include "probe/numerics/kernels_fetch.h"
@@ -10,7 +10,7 @@ namespace {
 
 typedef std::uint8_t VecU8 __attribute__((vector_size(kBytes)));
 
-constexpr std::size_t kTree = 16;  // vectors of bytes that are counted at a time
+constexpr std::size_t kTree = 16;  // vectors of bytes that are counted together
 constexpr std::size_t kFieldBytes = kScanBlock / 2;
 static_assert(kFieldBytes % (kTree * kBytes) == 0);
 
@@ -25,8 +25,8 @@ template <class V, class T, int M, int Byte>
   if constexpr (right < 0) return v << -right & mask;
 }
 
-/// The exponent fields of elements with M mantissa bits, a byte each in no particular order, filled up with
-/// zeros to whole trees. Returns how many bytes those are.
+/// The exponent fields of elements with M mantissa bits, one byte each in no particular order, padded with
+/// zeros to whole trees. Returns the number of these bytes.
 template <class T, int M>
 [[gnu::always_inline]] inline std::size_t pack_fields(const char* p, std::size_t n, std::uint8_t* out) {
   typedef T V __attribute__((vector_size(kBytes)));
@@ -50,7 +50,7 @@ template <class T, int M>
 
 #if defined(__AVX2__)
 constexpr int kWindow = 16;       // exponents that one pass over the bytes counts
-constexpr int kManyFields = 128;  // beyond, an increment in memory for each element is as fast
+constexpr int kManyFields = 128;  // above this, an increment in memory per element is as fast
 
 /// `table` holds 16 bytes, repeated; an index with its upper bit set gives 0, otherwise its lower four count.
 [[gnu::always_inline]] inline VecU8 look_up(VecU8 table, VecU8 index) {
@@ -61,7 +61,7 @@ constexpr int kManyFields = 128;  // beyond, an increment in memory for each ele
 #endif
 }
 
-/// 0x70 … 0x7f for the fields from `first` on, above that for all others.
+/// 0x70 … 0x7f for the fields from `first` on, larger values for all others.
 [[gnu::always_inline]] inline VecU8 window_index(VecU8 fields, VecU8 first) {
   const VecU8 far = VecU8{} + 0x70;
 #if defined(__AVX512BW__)
@@ -80,20 +80,21 @@ constexpr int kManyFields = 128;  // beyond, an increment in memory for each ele
 #endif
 }
 
-/// How many bytes have bit K set.
+/// The number of bytes with bit K set.
 template <int K>
 [[gnu::always_inline]] inline std::uint64_t count_bit(VecU8 v) {
 #if defined(__AVX512BW__)
   return static_cast<std::uint64_t>(
       __builtin_popcountll(_mm512_test_epi8_mask((__m512i)v, _mm512_set1_epi8(static_cast<char>(1 << K)))));
 #else
-  // Bit K of every byte becomes the uppermost; what a shift brings in from the neighbour lies below.
+  // Bit K of every byte becomes the highest bit; bits that the shift brings in from the neighbour are below
+  // it.
   const int upper = _mm256_movemask_epi8(_mm256_slli_epi16((__m256i)v, 7 - K));
   return static_cast<std::uint64_t>(__builtin_popcount(static_cast<unsigned>(upper)));
 #endif
 }
 
-/// Full adder of bits: `sum` becomes the sum's lower bit, the upper one is returned.
+/// Full adder of bits: `sum` becomes the lower bit of the sum; the upper bit is returned.
 [[gnu::always_inline]] inline VecU8 carry_save(VecU8& sum, VecU8 a, VecU8 b) {
 #if defined(__AVX512BW__)
   const __m512i s = (__m512i)sum, x = (__m512i)a, y = (__m512i)b;
@@ -106,11 +107,12 @@ template <int K>
 #endif
 }
 
-/// How many bytes had each of their eight bits set. Bits are added up as numbers in base 2 whose digits lie
-/// in different vectors (Harley and Seal's way of counting bits), so that most additions serve eight counts.
+/// For each of the eight bits, the number of bytes with that bit set. Bits are added as numbers in base 2
+/// whose digits are in different vectors (bit counting by Harley and Seal), so that most additions serve
+/// eight counts.
 class BitCounts {
  public:
-  /// Adds kTree vectors, which `next()` gives.
+  /// Adds kTree vectors, which `next()` returns.
   template <class F>
   [[gnu::always_inline]] inline void add(F&& next) {
     count_bits(tree<kTree, 3>(next), kTree);
@@ -148,11 +150,12 @@ class BitCounts {
   std::uint64_t counts_[8] = {};
 };
 
-/// counts[i] becomes how many of the `n` bytes are first + i; `n` is whole trees. Elements have `Size` bytes.
+/// counts[i] becomes the number of bytes equal to first + i among the `n` bytes; `n` is whole trees. Elements
+/// have `Size` bytes.
 template <std::size_t Size>
 void count_window(const std::uint8_t* fields, std::size_t n, int first, std::uint64_t (&counts)[kWindow],
                   RestOfLines& lines) {
-  constexpr std::size_t fetch_every = 8 * kLine / Size;  // so that one pass asks for all
+  constexpr std::size_t fetch_every = 8 * kLine / Size;  // so that one pass prefetches all lines
   VecU8 low{}, high{};
   for (int i = 0; i < kBytes; ++i) {
     low[i] = static_cast<std::uint8_t>(i % 16 < 8 ? 1 << i % 8 : 0);
@@ -180,10 +183,11 @@ void count_window(const std::uint8_t* fields, std::size_t n, int first, std::uin
 #endif
 
 #if defined(__AVX2__)
-constexpr std::size_t kFewFields = 16;  // up to here looking for each takes less time than another window
+constexpr std::size_t kFewFields =
+    16;  // up to this number, one search per field is faster than another window
 
-/// Adds the fields low … high among the `n` bytes, which are whole trees, to counts; `expected` of them are
-/// there.
+/// Adds the fields low … high among the `n` bytes, which are whole trees, to counts; there are `expected` of
+/// them.
 void count_few(const std::uint8_t* fields, std::size_t n, int low, int high, std::size_t expected,
                std::uint64_t* counts) {
   const VecU8 from = VecU8{} + static_cast<std::uint8_t>(low),
@@ -202,7 +206,7 @@ void count_few(const std::uint8_t* fields, std::size_t n, int low, int high, std
 }
 #endif
 
-/// From the largest exponent down, until all that are expected have been found.
+/// From the largest exponent down, until all expected elements are found.
 template <class T, int M>
 void exponent_fields(const void* data, std::size_t n, int low, int high,
                      [[maybe_unused]] std::size_t expected, std::uint64_t* counts, Ahead ahead) {
@@ -219,7 +223,7 @@ void exponent_fields(const void* data, std::size_t n, int low, int high,
       counts[f] += window[f - first];
       found += window[f - first];
     }
-    if (first == low + 1) counts[low] += expected - found;  // all that is left has one exponent
+    if (first == low + 1) counts[low] += expected - found;  // all remaining elements have this exponent
     if (first <= low + 1) found = expected;
     if (found == expected) top = low;
     if (expected - found <= kFewFields && top - kWindow >= low) {
@@ -230,7 +234,8 @@ void exponent_fields(const void* data, std::size_t n, int low, int high,
 #endif
   lines.fetch_all();
   if (top < low) return;
-  // Neighbours often have the same exponent: several tables keep one increment from waiting for the last.
+  // Neighbours often have the same exponent: with several tables an increment does not wait for the previous
+  // one.
   std::uint16_t rest[4][256] = {};
   static_assert(kFieldBytes < 1 << 16);
   for (std::size_t i = 0; i < packed; i += 4)

@@ -1,5 +1,5 @@
-// The loops of the gate (gate_loops.h): one read and, when scaling, one write.
-// Included by kernels.h alone, once per instruction set; the rules at its top hold here.
+// The loops of the gate (gate_loops.h): one read and, when scaling, one write. Included only by kernels.h,
+// once per instruction set; the rules at its top apply.
 #pragma once
 
 #include "probe/numerics/kernels_fetch.h"
@@ -8,16 +8,16 @@
 namespace nanquest::detail {
 namespace {
 
-constexpr std::size_t kBuffer = 2048;  // floats converted at a time: 8 KiB, stays in the first-level cache
+constexpr std::size_t kBuffer = 2048;  // floats converted at a time: 8 KiB, fits in the first-level cache
 
-// The hardware's prefetcher stops at the end of a page, and a gradient is read once. While some pages are
-// summed the next ones are asked for, a few lines of each in turn: a processor follows one stream a page, and
-// several at once were measured to be 1.4 times as fast as one page after the other.
+// The hardware prefetcher stops at the end of a page, and a gradient is read once. So while some pages are
+// summed, lines of the next ones are prefetched in turn. A processor follows one stream a page; several at
+// once were measured to be 1.4 times as fast as one page after the other.
 constexpr std::size_t kPages = 4, kPieces = 32;
 constexpr std::size_t kPieceBytes = kPages * kPage / kPieces;
 
-// Piece number `piece` of the pages at `x` asks for its share of the pages after them; past the end of the
-// tensor that asks for what nobody needs, and does no harm.
+// Piece number `piece` of the pages at `x` prefetches its share of the pages after them. Prefetching past the
+// end of the tensor is harmless.
 template <class T>
 inline void fetch_share(const T* x, std::size_t piece) {
   constexpr std::size_t lines = kPage / kLine / kPieces;

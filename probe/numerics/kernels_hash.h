@@ -1,5 +1,4 @@
-// The blocks of hash.h.
-// Included by kernels.h alone, once per instruction set; the rules at its top hold here.
+// The blocks of hash.h. Included only by kernels.h, once per instruction set; the rules at its top apply.
 #pragma once
 
 #include "probe/numerics/kernels_fetch.h"
@@ -43,7 +42,7 @@ namespace {
   return multiply_low_halves(mixed, factor) + (multiply_low_halves(mixed >> 32, factor) << 32);
 }
 
-/// One block, and where `Fetch` the request for as many lines ahead: of all streams from `offset` on.
+/// One block; with `Fetch` it also prefetches as many lines: of all streams from `offset` on.
 template <bool Fetch>
 [[gnu::always_inline]] inline void hash_block(const char* p, const std::uint64_t* keys,
                                               const VecU64* scramble_keys, VecU64* acc,
@@ -75,7 +74,7 @@ void hash_blocks(const void* data, std::size_t blocks, const std::uint64_t* keys
   VecU64 acc[kParts], scramble_keys[kParts];
   __builtin_memcpy(acc, lanes, sizeof acc);
   __builtin_memcpy(scramble_keys, keys + 136, sizeof scramble_keys);
-  // Nothing lies ahead of the last piece, the only one where a scan has just read the same bytes.
+  // The last piece prefetches nothing. It is the only one if a scan has just read the same bytes.
   for (const char* end = p + blocks * block; blocks > piece; blocks -= piece, p += kScanBlock) {
     const LinesAhead ahead({p, end});
     for (std::size_t i = 0; i < piece; ++i)

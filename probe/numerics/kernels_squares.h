@@ -1,5 +1,5 @@
-// Σx² of blocks of finite numbers.
-// Included by kernels.h alone, once per instruction set; the rules at its top hold here.
+// Σx² of blocks of finite numbers. Included only by kernels.h, once per instruction set; the rules at its top
+// apply.
 #pragma once
 
 #include "probe/numerics/kernels_fetch.h"
@@ -64,10 +64,10 @@ double squares_fp32(const void* data, std::size_t n, Ahead ahead) {
   return total;
 }
 
-/// Σ of squares in 32 lanes of fp32 with the rounding error of every addition caught (Dekker's fast two-sum).
-/// A square of a 16-bit float is exact in fp32; `sum` starts at `ceiling`, never below a summand, which is
-/// what makes the error term `x² + (sum - next)` exact. What remains is the rounding inside `error`: below
-/// 2^-30 of the result.
+/// Σ of squares in 32 lanes of fp32, with the rounding error of every addition collected (Dekker's fast
+/// two-sum). A square of a 16-bit float is exact in fp32. `sum` starts at `ceiling` and is never below a
+/// summand, which makes the error term `x² + (sum - next)` exact. The remaining error is the rounding inside
+/// `error`: below 2^-30 of the result.
 struct CaughtSum {
   static constexpr int N = 2 * kParts;
   VecFloat sum[N];
@@ -129,7 +129,8 @@ double squares_fp16(const void* data, std::size_t n, float ceiling, Ahead ahead)
   }
 }
 
-/// While alive, fp32 subnormals read as zero and are not made; then the thread's own setting is put back.
+/// While it exists, fp32 subnormals are read as zero and not produced; the destructor restores the thread's
+/// setting.
 class SubnormalsAreZero {
 #if defined(__SSE2__)
  public:
@@ -146,8 +147,8 @@ class SubnormalsAreZero {
 };
 
 double squares_bf16(const void* data, std::size_t n, float ceiling, Ahead ahead) {
-  // Below 2^-126 nothing counts beside the block's largest, at least 2^-80; but some processors stop for 100
-  // cycles at each vector that holds such a number.
+  // Values below 2^-126 do not count beside the block's largest, at least 2^-80, but some processors stall
+  // for 100 cycles at each vector with such a number.
   [[maybe_unused]] const SubnormalsAreZero quick;
   const auto* p = static_cast<const char*>(data);
   CaughtSum sum;

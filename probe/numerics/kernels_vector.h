@@ -1,5 +1,5 @@
-// Vectors of the width that the including kernels_….cpp chose.
-// Included by kernels.h alone, once per instruction set; the rules at its top hold here.
+// Vectors of the width that the including kernels_….cpp chose. Included only by kernels.h, once per
+// instruction set; the rules at its top apply.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ template <class V>
   __builtin_memcpy(&v, p, sizeof v);
 }
 
-/// x² + c. The callers' squares are exact, so rounding once or twice gives the same bits.
+/// x² + c. The callers' squares are exact, so one or two roundings give the same bits.
 template <class V>
 [[gnu::always_inline]] inline V add_exact_square(V x, V c) {
 #if defined(__FMA__)
@@ -41,7 +41,7 @@ template <class V>
 #endif
 }
 
-/// The next kBytes / 8 floats as doubles; a thread that flushes subnormals reads those as zero.
+/// The next kBytes / 8 floats as doubles; a thread that flushes subnormals reads them as zero.
 [[gnu::always_inline]] inline VecDouble widen_fp32(const void* p) {
 #if defined(__AVX512F__)
   __m256 f;
@@ -74,7 +74,8 @@ template <class V>
   Narrow half;
   load(half, p);
   const Wide abs = __builtin_convertvector(half, Wide) & 0x7fff;
-  // One exponent too high and an implicit 1 that subnormals lack; taking away that 1 normalises them.
+  // The exponent is one too high and the implicit 1 is one that subnormals lack; subtracting that 1
+  // normalises them.
   const VecFloat small = (VecFloat)((abs << 13) + (113U << 23)) - 0x1p-14F;
   return (VecFloat)(abs < 0x400 ? (Wide)small : (abs << 13) + (112U << 23));
 #endif

@@ -1,12 +1,11 @@
-/// What a device does to find statistics and hash of a tensor: one group of threads for each part (512 KiB)
-/// of it.
+/// How a device computes statistics and hash of a tensor: one group of threads for each part (512 KiB).
 ///
-/// The kernel is a row of phases with a barrier between them; each phase is a function of the thread's number
-/// that runs on the host as well. So tests run the whole kernel on a CPU, its threads in any order, and what
-/// only a GPU can show is left: that it is launched, and that the barrier is one.
+/// The kernel is a sequence of phases with a barrier between them. Each phase is a function of the thread's
+/// number that also runs on the host, so tests run the whole kernel on a CPU, its threads in any order. Only
+/// the launch and the barrier need a GPU.
 ///
-/// Counts, extremes and hashes are the CPU's, bit for bit. Σx² is summed in another order, the same each
-/// time.
+/// Counts, extremes and hashes are the CPU's, bit for bit. Σx² is summed in another order, which is always
+/// the same.
 ///
 ///     std::vector<PartFound> found(part_count(type, n));
 ///     … the device fills them: scan_parts_cuda, or scan_parts_here …
@@ -24,13 +23,13 @@
 
 namespace nanquest {
 
-/// What was found in one part; indices count from the part's beginning. Plain: a device fills it.
+/// What was found in one part; indices count from the beginning of the part. Plain data: a device fills it.
 struct PartFound {
   ElementStats stats;
   std::uint64_t hash = 0;  ///< nq64 of the part's bytes
 };
 
-/// Integers, of which zeros and the largest magnitude are told.
+/// Integers: only zeros and the largest magnitude are counted.
 template <class T>
 struct IntegerLayout {
   using Bits = T;
@@ -55,21 +54,21 @@ NANQUEST_HD void add_element(ElementStats& stats, typename Layout::Bits bits, st
   }
 }
 
-/// One part's work, for thread `t` of kThreads; `memory` is what the threads share.
+/// The work on one part, for thread `t` of kThreads; `memory` is shared by the threads.
 template <class Layout>
 class PartScan {
  public:
   using Bits = typename Layout::Bits;
   static constexpr int kThreads = 256;
   static constexpr int kBlocks = static_cast<int>(kHashPart / kHashBlock);
-  /// Sums of each block's lanes, and in their place later the threads' statistics; the lanes.
+  /// The sums of each block's lanes, later reused for the threads' statistics; the lanes.
   struct alignas(8) Memory {
     unsigned char room[sizeof(std::uint64_t) * kHashLanes * kBlocks];
     std::uint64_t lanes[kHashLanes];
   };
   static_assert(sizeof(ElementStats) * kThreads <= sizeof(Memory::room));
 
-  /// `elements` of `data`, at most a part's, in memory of the device.
+  /// `elements` of `data`, at most one part, in device memory.
   NANQUEST_HD PartScan(const Bits* data, std::uint64_t elements, Memory& memory)
       : data_(data), elements_(elements), bytes_(elements * sizeof(Bits)), memory_(memory) {}
 
@@ -82,7 +81,7 @@ class PartScan {
       std::uint64_t even = 0, odd = 0;
       for (int stripe = 0; stripe < kHashStripes; ++stripe) {
         const std::uint64_t at = block * kHashBlock + static_cast<std::uint64_t>(stripe) * kHashLanes * 8;
-        if (at >= bytes_) break;  // a stripe that has begun is filled up with zeros, others are not there
+        if (at >= bytes_) break;  // a started stripe is padded with zeros; other stripes do not exist
         const int key = kHashLanes * stripe + first_lane;
         const std::uint64_t a = word(at + static_cast<std::uint64_t>(first_lane) * 8, mine);
         const std::uint64_t b = word(at + static_cast<std::uint64_t>(first_lane) * 8 + 8, mine);
@@ -105,7 +104,7 @@ class PartScan {
     memory_.lanes[t] = lane;
   }
 
-  /// Phase 3: everybody's statistics into the shared memory.
+  /// Phase 3: all threads write their statistics to shared memory.
   NANQUEST_HD void share(int t, const ElementStats& mine) const { stats()[t] = mine; }
 
   /// Phase 4: sixteen threads take sixteen each.
@@ -114,7 +113,7 @@ class PartScan {
     for (int other = t + kColumns; other < kThreads; other += kColumns) stats()[t].merge(stats()[other]);
   }
 
-  /// Phase 5: one thread takes the rest and writes it down.
+  /// Phase 5: one thread merges the rest and writes the result.
   NANQUEST_HD void finish(int t, PartFound& out) const {
     if (t != 0) return;
     for (int other = 1; other < kColumns; ++other) stats()[0].merge(stats()[other]);
@@ -126,7 +125,7 @@ class PartScan {
   static constexpr int kColumns = 16;
   NANQUEST_HD ElementStats* stats() const { return reinterpret_cast<ElementStats*>(memory_.room); }
 
-  /// The eight bytes from `at`, zeros where the part has ended; what they hold is counted.
+  /// The eight bytes from `at`, zeros after the end of the part; their elements are counted.
   NANQUEST_HD std::uint64_t word(std::uint64_t at, ElementStats& mine) const {
     std::uint64_t bits = 0;
     const std::uint64_t first = at / sizeof(Bits);
@@ -144,7 +143,7 @@ class PartScan {
   Memory& memory_;
 };
 
-/// Calls `f` with the layout that elements of `type` have (complex ones: their parts').
+/// Calls `f` with the layout of elements of `type` (for complex ones, that of their parts).
 template <class F>
 void with_device_layout(DType type, F&& f) {
   switch (type) {
@@ -185,13 +184,13 @@ void with_device_layout(DType type, F&& f) {
 /// Parts of `n` elements; complex ones count as two.
 std::size_t part_count(DType type, std::size_t n);
 
-/// Elements of `type`, complex ones as two, that part number `part` begins at and holds.
+/// First element and number of elements of part number `part`; complex elements count as two.
 struct PartRange {
   std::size_t first, count;
 };
 PartRange part_range(DType type, std::size_t n, std::size_t part);
 
-/// What all parts together say of the tensor.
+/// The statistics and hash of the tensor from all its parts.
 ScanAndHash merge_parts(DType type, std::size_t n, std::span<const PartFound> parts);
 
 /// The kernel on this thread: `n` contiguous elements of host memory, aligned to their size. For tests:

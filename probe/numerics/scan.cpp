@@ -88,7 +88,7 @@ ScanResult scan(DType type, const void* data, std::size_t n, ExponentHistogram* 
 
 namespace {
 
-/// One part of nq64p at most.
+/// At most one part of nq64p.
 ScanAndHash scan_and_hash_part(DType type, const unsigned char* p, std::size_t n,
                                ExponentHistogram* histogram) {
   if (type == DType::complex64) return scan_and_hash_part(DType::float32, p, 2 * n, histogram);
@@ -102,7 +102,7 @@ ScanAndHash scan_and_hash_part(DType type, const unsigned char* p, std::size_t n
     both.hash = hash.finish(p + (n * element - rest), rest);
     return both;
   }
-  // Large enough to make a call's fixed cost small, small enough to be in the second-level cache for the
+  // Large enough to make the fixed cost of a call small, small enough to be in the second-level cache for the
   // hash.
   constexpr std::size_t chunk = 64 * 1024;
   for (; n > chunk / element; n -= chunk / element, p += chunk) {

@@ -1,7 +1,7 @@
-/// scan: one pass over memory that tells what a tensor's values are like.
+/// scan: statistics of a tensor's values in one pass over memory.
 ///
-/// The room knows bytes and number formats, nothing of torch. A scan never allocates for contiguous
-/// memory, never throws (but CheckFailed, for a view or type that can't be), and reads every element once.
+/// The room knows bytes and number formats, not torch. A scan never allocates for contiguous memory, never
+/// throws (except CheckFailed for an impossible view or type), and reads every element once.
 ///
 ///     ScanResult r = scan(DType::float16, data, n);
 ///     if (r.non_finite()) … r.first_bad …
@@ -37,22 +37,22 @@ struct ScanResult {
 
   std::uint64_t non_finite() const { return nan + pos_inf + neg_inf; }
   std::uint64_t infinite() const { return pos_inf + neg_inf; }
-  /// Adds what another pass found over the elements that follow this one's.
+  /// Adds the result of another pass over the elements that follow.
   void merge(const ScanResult& later);
 };
 
 using ExponentHistogram = std::array<std::uint64_t, kHistogramBins>;
 
-/// Scans `n` contiguous elements. Thread-safe, no allocation. `histogram` may be null; if given, it
-/// is added to (not cleared).
+/// Scans `n` contiguous elements. Thread-safe, no allocation. `histogram` may be null; counts are added to
+/// it, it is not cleared.
 ScanResult scan(DType type, const void* data, std::size_t n, ExponentHistogram* histogram = nullptr);
 
-/// Scans a strided view in logical (row-major) order; strides in elements, may be 0 or negative.
-/// `data` points at the element with all indices 0. `sizes` and `strides` have equal length.
+/// Scans a strided view in logical (row-major) order; strides in elements, may be 0 or negative. `data`
+/// points to the element with all indices 0. `sizes` and `strides` have equal length.
 ScanResult scan_strided(DType type, const void* data, std::span<const std::int64_t> sizes,
                         std::span<const std::int64_t> strides, ExponentHistogram* histogram = nullptr);
 
-/// Only "is anything non-finite?": the cheapest pass, stops early. False for integers.
+/// Whether any element is non-finite: the cheapest pass, stops early. False for integers.
 bool any_non_finite(DType type, const void* data, std::size_t n);
 
 /// Hash of a strided view: equals `hash_contents` of its contiguous copy. `element_size` is 1 … 1024 bytes.
@@ -63,15 +63,15 @@ std::uint64_t hash_strided(std::size_t element_size, const void* data, std::span
 std::uint64_t hash_bytes_strided(std::size_t element_size, const void* data,
                                  std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides);
 
-/// What `scan_and_hash` gives.
+/// The result of `scan_and_hash`.
 struct ScanAndHash {
   ScanResult scan;
   std::uint64_t hash = 0;
 };
 
-/// `scan` and `hash_contents` of the same memory, piece by piece, so that the second reads from the cache
-/// what the first has fetched. Equal to the two calls, except that Σx², added up by parts of 512 KiB, may
-/// differ by rounding. Thread-safe, no allocation.
+/// `scan` and `hash_contents` of the same memory, piece by piece, so that the hash reads from the cache.
+/// Equal to the two calls, except that Σx² is summed by parts of 512 KiB and may differ by rounding.
+/// Thread-safe, no allocation.
 ScanAndHash scan_and_hash(DType type, const void* data, std::size_t n,
                           ExponentHistogram* histogram = nullptr);
 

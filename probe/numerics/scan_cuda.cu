@@ -12,7 +12,7 @@ Error cuda_error(const char* what, cudaError_t code) {
           std::string(what) + ": " + cudaGetErrorString(code), ""};
 }
 
-/// A block of threads for each part; `most` elements in all but the last.
+/// One block of threads for each part; `most` elements in each part but the last.
 template <class Layout>
 __global__ void part_kernel(const typename Layout::Bits* data, std::uint64_t n, std::uint64_t most, PartFound* found) {
   using Scan = PartScan<Layout>;

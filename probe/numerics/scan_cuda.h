@@ -1,6 +1,6 @@
-/// The scan of part_scan.h on an NVIDIA GPU: one kernel, on a stream that the caller gives. No torch headers.
+/// The scan of part_scan.h on an NVIDIA GPU: one kernel, on a stream of the caller. No torch headers.
 ///
-/// Built as nanquest::numerics_cuda when a CUDA toolkit is there. The caller owns all memory, picks the
+/// Built as nanquest::numerics_cuda if a CUDA toolkit is present. The caller owns all memory, selects the
 /// current device and waits for the stream; nothing here synchronises.
 #pragma once
 
@@ -16,8 +16,8 @@ struct CUstream_st;
 namespace nanquest {
 
 /// Queues the scan of `n` contiguous elements of device memory, aligned to their size; `found` is device
-/// memory for part_count(type, n) of them. Returns before the device is done. Error `unsupported`: no device,
-/// or a driver that is older than the toolkit; `io`: CUDA's words of a failed launch.
+/// memory for part_count(type, n) results. Returns before the device is done. Error `unsupported`: no device,
+/// or a driver older than the toolkit; `io`: a failed launch, with CUDA's message.
 Status scan_parts_cuda(DType type, const void* data, std::size_t n, PartFound* found, CUstream_st* stream);
 
 }  // namespace nanquest

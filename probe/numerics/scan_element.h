@@ -1,4 +1,4 @@
-/// What one element of a floating-point tensor adds to a scan: the logic that CPU and CUDA share.
+/// What one element of a floating-point tensor adds to a scan, shared by CPU and CUDA.
 ///
 /// Everything works on bit patterns, so the result does not depend on the thread's rounding mode or on
 /// flush-to-zero (`torch.set_flush_denormal`), and the same code runs on host and device.
@@ -20,7 +20,7 @@ struct FloatLayout {
   static constexpr int kMantissaBits = M;
   static constexpr int kBias = (1 << (E - 1)) - 1;
   static constexpr Bits kAbsMask = static_cast<Bits>((Bits{1} << (E + M)) - 1);
-  /// Magnitudes from here on are not finite.
+  /// Magnitudes from this one on are not finite.
   static constexpr Bits kFirstBad = HasInf ? static_cast<Bits>(((Bits{1} << E) - 1) << M) : kAbsMask;
   static constexpr Bits kMinNormal = static_cast<Bits>(Bits{1} << M);
   static constexpr bool kHasInf = HasInf;
@@ -41,7 +41,7 @@ struct FloatLayout {
     return top - M + 1 - kBias;
   }
 
-  /// The pattern, as a double has it, of a finite magnitude; exact for every layout up to double's own.
+  /// The double's bit pattern of a finite magnitude; exact for every layout up to double's own.
   NANQUEST_HD static constexpr std::uint64_t double_bits(Bits abs) {
     if constexpr (E == 11) {
       return static_cast<std::uint64_t>(abs);
@@ -71,8 +71,8 @@ NANQUEST_HD inline double double_from_bits(std::uint64_t bits) {
   return value;
 }
 
-/// Counters of a scan as bit patterns, so that they reduce with integer max, min and add in any order.
-/// Layout is plain: a device can fill one in global memory.
+/// Counters of a scan as bit patterns, so that they can be reduced with integer max, min and add in any
+/// order. Plain data: a device can fill it in global memory.
 struct ElementStats {
   std::uint64_t nan = 0;
   std::uint64_t pos_inf = 0;
@@ -110,7 +110,7 @@ struct ElementStats {
     sum_squares += value * value;
   }
 
-  /// Adds what was found elsewhere; `other`'s indices must count from the same origin.
+  /// Adds the counts of other elements; `other`'s indices must count from the same origin.
   NANQUEST_HD void merge(const ElementStats& other) {
     nan += other.nan;
     pos_inf += other.pos_inf;
@@ -124,7 +124,7 @@ struct ElementStats {
   }
 };
 
-/// What the patterns of `n` elements' stats mean. Host only.
+/// The ScanResult of the stats of `n` elements. Host only.
 template <class Layout>
 ScanResult result_of(const ElementStats& s, std::size_t n) {
   using Bits = typename Layout::Bits;

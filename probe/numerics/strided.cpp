@@ -144,7 +144,7 @@ ScanAndHash scan_and_hash_strided(DType type, const void* data, std::span<const 
 
 namespace {
 
-/// `whole` of the view's bytes where they lie in order, otherwise of a copy, piece by piece, by a State.
+/// `whole` of the view's bytes if they are contiguous, otherwise of a copy, piece by piece, with a State.
 template <class State>
 std::uint64_t hash_view(std::size_t element_size, const void* data, std::span<const std::int64_t> sizes,
                         std::span<const std::int64_t> strides,

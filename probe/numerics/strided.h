@@ -7,10 +7,10 @@
 
 namespace nanquest::detail {
 
-/// A view with its trivial dimensions dropped and its neighbouring ones joined where memory allows.
+/// A view without its trivial dimensions, and with neighbouring ones joined if memory allows.
 class StridedWalk {
  public:
-  /// `sizes` and `strides` (in elements) have equal length; both are read here only.
+  /// `sizes` and `strides` (in elements) have equal length; both are read only here.
   StridedWalk(std::size_t element_size, const void* data, std::span<const std::int64_t> sizes,
               std::span<const std::int64_t> strides);
 
@@ -21,7 +21,7 @@ class StridedWalk {
   std::size_t next(void* out, std::size_t capacity);
 
  private:
-  // Non-trivial dimensions have two or more elements each: with more than 62 nobody could reach the end.
+  // Non-trivial dimensions have two or more elements each: a view with more than 62 would exceed any memory.
   static constexpr int kMaxDims = 62;
   std::size_t element_size_;
   const unsigned char* at_;

@@ -56,7 +56,7 @@ Status AtomicFile::append(const void* data, std::size_t bytes) {
 Status AtomicFile::commit(Durable durable) {
   if (!impl_ || !impl_->file) return Error{ErrorCode::usage, "this writer is spent", ""};
   Status status;
-  // Some file systems report a full disk only now.
+  // Some file systems report a full disk only at fsync.
   if (durable == Durable::now && ::fsync(impl_->file.get()) != 0)
     status = system_error(impl_->path, "writing");
   if (!impl_->file.close() && status) status = system_error(impl_->path, "closing");

@@ -14,26 +14,25 @@
 namespace nanquest {
 
 /// `now`: on the disk when the call returns. `soon`: when the system writes it; a crash of the machine (not
-/// of the program) may bring the old file back. For what is written often and could be made again.
+/// of the program) may bring the old file back. For files that are written often and can be made again.
 enum class Durable { now, soon };
 
-/// Puts `bytes` into the file `path`, replacing what was there; parent directories are made. On failure
-/// (`io`, with path and way out) the old file, if any, is as it was. Thread-safe for different paths.
+/// Writes `bytes` to the file `path` and replaces its contents; parent directories are created. On failure
+/// (`io`, with path and way out) the old file, if any, is unchanged. Thread-safe for different paths.
 Status write_file_atomically(const std::string& path, std::string_view bytes, Durable durable = Durable::now);
 
-/// The same for contents that come in pieces. A writer that is destroyed before `commit` leaves nothing
-/// behind.
+/// The same for contents that arrive in pieces. A writer that is destroyed before `commit` leaves no file.
 class AtomicFile {
  public:
-  /// Starts `path`; parent directories are made.
+  /// Starts `path`; parent directories are created.
   static Result<AtomicFile> create(const std::string& path);
   AtomicFile(AtomicFile&&) noexcept;
   AtomicFile& operator=(AtomicFile&&) noexcept;
   ~AtomicFile();
 
-  /// Appends `bytes` bytes; they are copied out before the call returns.
+  /// Appends `bytes` bytes; they are copied before the call returns.
   Status append(const void* data, std::size_t bytes);
-  /// Makes the file appear under its name. After it the writer is spent.
+  /// Makes the file appear under its name. The writer can't be used afterwards.
   Status commit(Durable durable = Durable::now);
 
  private:

@@ -14,7 +14,7 @@ Error fault(const std::string& where, std::size_t row, const std::string& what) 
   return {ErrorCode::bad_file, where + " row " + std::to_string(row) + ": " + what, ""};
 }
 
-/// Collects the first fault, so that checks read as a list.
+/// Keeps the first fault, so that checks read as a list.
 class Checker {
  public:
   explicit Checker(std::string table) : table_(std::move(table)) {}
@@ -43,7 +43,7 @@ class Checker {
   Status status_;
 };
 
-/// False if a size is negative or the number of elements passes int64.
+/// False if a size is negative or the number of elements exceeds int64.
 bool shape_fits(const std::vector<std::int64_t>& sizes) {
   std::int64_t count = 1;
   for (const std::int64_t n : sizes)
@@ -51,7 +51,7 @@ bool shape_fits(const std::vector<std::int64_t>& sizes) {
   return true;
 }
 
-/// False if an offset of the view passes int64 (in bytes of 16-byte elements).
+/// False if an offset of the view exceeds int64 (in bytes of 16-byte elements).
 bool view_fits(const TensorRow& t) {
   std::int64_t low = t.storage_offset, high = t.storage_offset, step = 0;
   for (std::size_t i = 0; i < t.sizes.size(); ++i) {

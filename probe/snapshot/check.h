@@ -1,5 +1,5 @@
-/// Is a doc sound? The writer asks before it stores one, the reader before it hands one out. Internal to this
-/// room.
+/// Validates a doc. The writer checks before it stores one, the reader before it returns one. Internal to
+/// this room.
 #pragma once
 
 #include "probe/base/result.h"

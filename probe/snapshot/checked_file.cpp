@@ -11,14 +11,14 @@ namespace {
 constexpr int kDeepestGroup = 16;
 constexpr std::size_t kMostObjects = 1'000'000;
 constexpr int kMostExtents = 8;
-constexpr std::uint64_t kFreeClaim = 64ull
-                                     << 20;  ///< compressed data may claim this much whatever their size
+constexpr std::uint64_t kFreeClaim =
+    64ull << 20;  ///< limit for the claimed size of compressed data, whatever its compressed size
 constexpr std::uint64_t kMostRatio = 1000;
 
 struct Link {
   std::string name;
   bool hard;
-  haddr_t address;  ///< of what a hard one points to
+  haddr_t address;  ///< of the target of a hard link
 };
 
 herr_t collect_link(hid_t, const char* name, const H5L_info_t* info, void* out) {
@@ -66,7 +66,8 @@ Result<CheckedFile> CheckedFile::open(const std::string& path, bool swmr) {
   H5Pset_file_locking(access.get(), true, true);  // some network file systems have no locks
 #endif
   // A part that was read while it was being written is read again. The library doubles its wait each time,
-  // from 1 ns: these attempts take 17 ms, its own 100 would keep a damaged file waiting for hours.
+  // from 1 ns: these attempts take 17 ms; with the library's own number, 100, a damaged file would take
+  // hours.
   if (swmr) H5Pset_metadata_read_attempts(access.get(), 24);
   self.file_ =
       h5::Id(H5Fopen(path.c_str(), H5F_ACC_RDONLY | (swmr ? H5F_ACC_SWMR_READ : 0u), access.get()), H5Fclose);
@@ -87,11 +88,11 @@ Status CheckedFile::walk(const std::string& group, hid_t id, int depth) {
     const std::string name = group.empty() ? link.name : group + "/" + link.name;
     if (++objects_ > kMostObjects) return refuse("more than a million objects");
     if (!link.hard) return refuse("/" + name + " is a link to somewhere else");
-    // By name the library would go through all links of the group each time.
+    // Opening by name would make the library go through all links of the group each time.
     const h5::Id object(H5Oopen_by_addr(id, link.address), H5Oclose);
     if (!object) return h5::failure(path_, "opening /" + name, ErrorCode::bad_file);
     const H5I_type_t type = H5Iget_type(object.get());
-    if (type != H5I_GROUP && type != H5I_DATASET) continue;  // named types: nothing here uses them
+    if (type != H5I_GROUP && type != H5I_DATASET) continue;  // named types are not used here
     if (type == H5I_GROUP) groups_.insert(name);
     Status status = type == H5I_GROUP ? walk(name, object.get(), depth + 1) : look_at(name, object.get());
     if (!status) return status;
@@ -175,7 +176,7 @@ bool CheckedFile::read_slices(const std::string& name, const StoredDataset& d, s
   const h5::Id dataset(H5Dopen2(file_.get(), name.c_str(), H5P_DEFAULT), H5Dclose);
   const h5::Id in_file(dataset ? H5Dget_space(dataset.get()) : -1, H5Sclose);
   if (!in_file) return false;
-  // Exactly the shape that was looked at: a file that is being written may have grown since.
+  // Exactly the shape that was checked: a file that is being written may have grown since.
   std::vector<hsize_t> extent(d.shape.begin(), d.shape.end()), start(d.shape.size(), 0);
   if (!extent.empty()) {
     start[0] = first;

@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Ends the collecting; `collect_run` hands it out.
+/// Ends the collection; `collect_run` returns it.
 struct Refusal {
   Error error;
 };
@@ -55,12 +55,12 @@ bool ends_with(const fs::path& path, std::string_view ending) {
   return path.filename().string().ends_with(ending);
 }
 
-/// A snapshot, not what lies beside it.
+/// True for a snapshot, false for the files beside it.
 bool is_snapshot(const fs::path& path) {
   return parse_incident_name(path.string()).has_value();
 }
 
-/// What is taken from where, under which name.
+/// Which files are taken from where, and their new names.
 class Collecting {
  public:
   Collecting(const std::vector<std::string>& from, std::string out) : out_(std::move(out)) {
@@ -113,7 +113,7 @@ class Collecting {
              "give the run directory that the training wrote");
   }
 
-  /// What lies in a run directory itself.
+  /// Files of a run directory itself.
   void add_run(const fs::path& source) {
     if (const auto listing = list_run(source.string())) {
       if (!listing->manifest.empty()) {
@@ -161,7 +161,7 @@ class Collecting {
            "two runs, or two attempts: collect each by itself");
   }
 
-  /// Nodes without a shared run directory elect each for itself: the rank with fewer collectives before it
+  /// Nodes without a shared run directory each elect a first rank: the one with fewer collectives before it
   /// was first (election.h).
   void choose_first(fs::path& there, const fs::path& other) {
     const auto a = read_rank_row(there.string()), b = read_rank_row(other.string());
@@ -176,7 +176,7 @@ class Collecting {
          " was before it");
   }
 
-  /// Number of processes, settings and what the names say, of every manifest and snapshot.
+  /// Compares number of processes, settings and file names of every manifest and snapshot.
   void check_one_run() {
     std::optional<RunMark> first;
     std::map<std::string, std::set<std::int32_t>> writers;
@@ -232,7 +232,7 @@ class Collecting {
   }
 
   void check_copies(const fs::path& part) {
-    std::map<std::string, int> others;  ///< files that snapshots need beside them
+    std::map<std::string, int> others;  ///< files that snapshots refer to
     for (const auto& [name, source] : files_) {
       if (!is_snapshot(name)) continue;
       const SnapshotReader copied = must(SnapshotReader::open((part / name).string()));
@@ -240,7 +240,7 @@ class Collecting {
       for (const FileReference& reference : copied.references()) needed.insert(reference.file);
       for (const std::string& file : needed) ++others[file];
       for (const TensorInfo& tensor : must(copied.tensors())) {
-        if (tensor.elsewhere) continue;  // another machine's file is not here
+        if (tensor.elsewhere) continue;  // a file of another machine is not here
         if (const auto data = copied.read_tensor(tensor.path); !data)
           refuse(data.error().code,
                  source.string() + ": " + tensor.path + " is damaged (its checksum is another)",
@@ -299,9 +299,9 @@ class Collecting {
   void note(std::string line) { result_.notes.push_back(std::move(line)); }
 
   fs::path out_;
-  std::map<std::string, fs::path> files_;  ///< name in the new directory -> where it lies
+  std::map<std::string, fs::path> files_;  ///< name in the new directory -> source path
   std::vector<std::pair<std::string, Manifest>> manifests_;
-  std::set<std::string> known_;  ///< folders that something was found in
+  std::set<std::string> known_;  ///< folders in which something was found
   Collected result_;
 };
 

@@ -8,7 +8,7 @@
 
 namespace nanquest {
 
-/// The type that stands in the file for a field of type T: enums and bool are stored as uint8.
+/// The stored type of a field of type T: enums and bool are stored as uint8.
 template <class T>
 using Stored = std::conditional_t<std::is_enum_v<T> || std::is_same_v<T, bool>, std::uint8_t, T>;
 
@@ -32,7 +32,7 @@ constexpr DType stored_dtype() {
   }
 }
 
-/// Number of legal codes of an enum or bool: values at or above it are refused by the reader.
+/// Number of legal codes of an enum or bool: the reader refuses values at or above it.
 template <class T>
 constexpr int code_count() {
   if constexpr (std::is_same_v<T, bool>)

@@ -39,7 +39,7 @@ std::string parent_of(const std::string& path) {
   return parent.empty() ? "." : parent;
 }
 
-/// Calls `move` until all bytes are moved, at most `most` at a time; the kernel may take fewer than asked, or
+/// Calls `move` until all bytes are moved, at most `most` at a time; the kernel may move fewer than asked, or
 /// be interrupted.
 template <class Byte, class Move>
 bool in_pieces(Byte* at, std::size_t bytes, std::uint64_t offset, std::size_t most, Move move) {
@@ -77,8 +77,8 @@ bool may_grow_to(std::uint64_t bytes) {
 
 bool write_at(int fd, const void* data, std::size_t bytes, std::uint64_t offset) {
   if (bytes > 0 && !may_grow_to(offset + bytes)) return false;
-  // For a write of a MB the kernel looks for pages of that size, and may first have to make some: that was
-  // five to twenty times slower than pieces of 64 KiB.
+  // For a write of a MB the kernel looks for pages of that size and may have to make some: that was five to
+  // twenty times slower than pieces of 64 KiB.
   return in_pieces(static_cast<const char*>(data), bytes, offset, 1u << 16,
                    [&](const char* at, std::size_t n, off_t to) { return ::pwrite(fd, at, n, to); });
 }
@@ -92,7 +92,7 @@ Error system_error(const std::string& path, std::string_view doing) {
 Status sync_directory_of(const std::string& path) {
   const std::string parent = parent_of(path);
   const Descriptor directory(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // Some file systems cannot sync a directory (EINVAL); there is nothing more to be done there.
+  // Some file systems can't sync a directory (EINVAL); nothing more can be done there.
   if (!directory || (::fsync(directory.get()) != 0 && errno != EINVAL))
     return system_error(parent, "syncing the directory");
   return {};

@@ -1,4 +1,4 @@
-/// POSIX files for this room: a descriptor that closes itself, whole reads and writes, errors in words.
+/// POSIX files for this room: a descriptor that closes itself, complete reads and writes, errors as text.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace nanquest {
 
-/// Owns a file descriptor; -1 is none.
+/// Owns a file descriptor; -1: none.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -36,19 +36,19 @@ class Descriptor {
 bool read_at(int fd, void* out, std::size_t bytes, std::uint64_t offset);
 
 /// False, with errno set to EFBIG, if a file of that many bytes is above the limit of this process (`ulimit
-/// -f`): a write beyond it would not fail, it would kill the process by SIGXFSZ.
+/// -f`): a write beyond it would not fail but kill the process by SIGXFSZ.
 bool may_grow_to(std::uint64_t bytes);
 
 /// Writes exactly `bytes` at `offset`; false with errno set.
 bool write_at(int fd, const void* data, std::size_t bytes, std::uint64_t offset);
 
-/// `io` error of the current errno: "PATH: DOING failed: No space left on device", with the way out.
+/// `io` error of the current errno: "PATH: DOING failed: No space left on device", with a hint.
 Error system_error(const std::string& path, std::string_view doing);
 
 /// fsyncs the directory that holds `path`, so that a rename in it survives a power cut.
 Status sync_directory_of(const std::string& path);
 
-/// Makes the directories above `path`.
+/// Creates the directories above `path`.
 Status make_parents(const std::string& path);
 
 /// A name beside `path` that no other writer uses: same directory, so that rename is atomic.

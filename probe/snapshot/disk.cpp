@@ -19,7 +19,7 @@
 
 namespace nanquest::h5 {
 
-/// What libhdf5 sees of an open file; `base` comes first, as it demands.
+/// libhdf5's view of an open file; `base` must come first.
 struct DiskFile {
   struct Kept {
     haddr_t address;
@@ -29,7 +29,7 @@ struct DiskFile {
   H5FD_t base{};
   Disk* disk = nullptr;
   haddr_t allocated = 0;   ///< end of the addresses in use
-  haddr_t end = 0;         ///< end of what was written, or would have been
+  haddr_t end = 0;         ///< end of what was written, or would have been without the failure
   std::vector<Kept> kept;  ///< metadata written after the failure, in order
 
   static DiskFile& of(H5FD_t* file) { return *reinterpret_cast<DiskFile*>(file); }
@@ -69,8 +69,8 @@ haddr_t end_of_file(const H5FD_t* file, H5FD_mem_t) {
   return DiskFile::of(file).end;
 }
 
-/// Nobody else knows the name of the file while it is made; but libhdf5 marks only files that it could lock
-/// as being written, and readers of a growing file ask for that mark.
+/// The file's temporary name is known to no other process, so no lock is needed. But libhdf5 marks only files
+/// that it could lock as being written, and readers of a growing file check that mark.
 herr_t lock(H5FD_t*, hbool_t) {
   return 0;
 }
@@ -82,7 +82,7 @@ H5FD_class_t make_driver() {
   H5FD_class_t driver{};
 #if H5_VERSION_GE(1, 13, 2)
   driver.version = H5FD_CLASS_VERSION;
-  driver.value = static_cast<H5FD_class_value_t>(600);  // from 512 on numbers are free to use
+  driver.value = static_cast<H5FD_class_value_t>(600);  // numbers from 512 on are free to use
 #endif
   driver.name = "nanquest_disk";
   driver.maxaddr = kMostAddress;
@@ -142,7 +142,8 @@ herr_t DiskFile::read(H5FD_t* f, H5FD_mem_t, hid_t, haddr_t address, std::size_t
     if (n <= 0) break;
     done += static_cast<std::size_t>(n);
   }
-  std::memset(to + done, 0, bytes - done);  // behind the end there are zeros, as in a file with holes
+  std::memset(to + done, 0,
+              bytes - done);  // beyond the end of the file there are zeros, as in a file with holes
   for (const Kept& k : file.kept) {
     const haddr_t first = std::max(address, k.address);
     const haddr_t last = std::min<haddr_t>(address + bytes, k.address + k.bytes.size());
@@ -161,7 +162,7 @@ herr_t DiskFile::write(H5FD_t* f, H5FD_mem_t type, hid_t, haddr_t address, std::
   file.kept.push_back({address, {from, from + bytes}});
   return 0;
 } catch (...) {
-  return 0;  // out of memory: then what is closed is not in good order, but nobody will read it
+  return 0;  // out of memory: the file is then not closed properly, but it is discarded anyway
 }
 
 herr_t DiskFile::truncate(H5FD_t* f, hid_t, hbool_t) {
@@ -175,7 +176,7 @@ herr_t DiskFile::truncate(H5FD_t* f, hid_t, hbool_t) {
 
 Id Disk::create(const std::string& path, hid_t creation, hid_t access) {
   static const H5FD_class_t driver = make_driver();
-  // Registered for each file: the library may have been closed and opened again by the host process.
+  // Registered for each file, because the host process may have closed and reopened the library.
   driver_ = Id(H5FDregister(&driver), H5FDunregister);
   Disk* self = this;
   if (!driver_ || H5Pset_driver(access, driver_.get(), &self) < 0) return {};

@@ -53,7 +53,7 @@ std::optional<FilePlace> FileMappings::find(const void* address, std::uint64_t b
   const auto& [first, part] = *mapping;
   if (at >= part.end) return std::nullopt;
   const std::uint64_t offset = part.offset + (at - first);
-  // Where rights differ the system tells one mapping in several pieces.
+  // A mapping whose parts have different rights is listed in several pieces.
   std::uint64_t end = part.end;
   for (auto next = std::next(mapping); end - at < bytes && next != mappings_.end(); ++next) {
     if (next->first != end || next->second.inode != part.inode || next->second.device != part.device ||
@@ -62,7 +62,7 @@ std::optional<FilePlace> FileMappings::find(const void* address, std::uint64_t b
     end = next->second.end;
   }
   if (end - at < bytes) return std::nullopt;
-  // One that was removed is called "… (deleted)". One that was replaced shows by its bytes.
+  // A removed file is listed as "… (deleted)". A replaced file is recognised by its bytes.
   struct stat about {};
   if (::stat(part.file.c_str(), &about) != 0 || !S_ISREG(about.st_mode)) return std::nullopt;
   const auto size = static_cast<std::uint64_t>(about.st_size);

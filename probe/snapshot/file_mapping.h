@@ -1,8 +1,7 @@
-/// Which memory of this process is a file: what mmap put there, privately, and nobody has written to since.
+/// Which memory of this process is an unmodified private mapping (mmap) of a file.
 ///
-/// Shared mappings are passed over: who maps a file to be written through, or as data, shares it; weights are
-/// mapped privately by every library that maps them. So are
-/// programs and libraries passed over.
+/// Shared mappings are skipped: they are made for files that are written through, or for shared data, while
+/// every library maps weights privately. Programs and libraries are skipped too.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +15,12 @@ namespace nanquest {
 
 class FileMappings {
  public:
-  /// As the system has them now (/proc/self/maps); none where it doesn't tell. Never throws but for memory.
+  /// The current mappings (/proc/self/maps); none if the system does not list them. Throws only if memory
+  /// runs out.
   static FileMappings now();
 
-  /// The file and range that these bytes are a private mapping of; nothing unless the whole range lies in a
-  /// regular file that still has its name and reaches so far. Reads no memory.
+  /// The file and range that these bytes are a private mapping of; nothing unless the whole range is in a
+  /// regular file that still has its name and is large enough. Reads no memory.
   std::optional<FilePlace> find(const void* address, std::uint64_t bytes) const;
 
  private:
@@ -28,11 +28,11 @@ class FileMappings {
     std::uint64_t end, offset, device, inode;
     std::string file;
   };
-  std::map<std::uint64_t, Mapping> mappings_;  ///< by the first address
+  std::map<std::uint64_t, Mapping> mappings_;  ///< by first address
 };
 
-/// hash_bytes of the file's bytes if they are those at `memory`, which is read only if the file can be. A
-/// file that was cut off meanwhile is an answer (none), not a crash.
+/// hash_bytes of the file's bytes if they equal those at `memory`, which is read only if the file can be
+/// read. Nothing, and no crash, if the file was truncated meanwhile.
 std::optional<std::uint64_t> hash_if_same(const FilePlace& place, const void* memory, std::uint64_t bytes);
 
 }  // namespace nanquest

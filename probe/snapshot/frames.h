@@ -1,4 +1,4 @@
-/// Which frame of a stack is the program's own?
+/// Finds the program's own frame in a stack.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace nanquest {
 
-/// Whether a frame ("file:line function") lies in an installed library, in the interpreter, or in the probe.
+/// Whether a frame ("file:line function") is in an installed library, the interpreter, or the probe.
 inline bool is_library_frame(std::string_view frame) {
   for (const std::string_view part :
        {"/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3", "/attach/python/nanquest/"})
@@ -15,8 +15,8 @@ inline bool is_library_frame(std::string_view frame) {
   return frame.empty() || frame.front() == '<';
 }
 
-/// The innermost frame of the program itself: the line that a person can change. The innermost of all if no
-/// frame is the program's; "" of an empty stack.
+/// The innermost frame of the program itself, which a person can change. If no frame is the program's, the
+/// innermost of all; "" for an empty stack.
 inline std::string program_frame(const std::vector<std::string>& stack) {
   for (const std::string& frame : stack)
     if (!is_library_frame(frame)) return frame;

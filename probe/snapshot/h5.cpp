@@ -17,7 +17,7 @@ herr_t take_innermost(unsigned n, const H5E_error2_t* error, void* out) {
 
 thread_local Failure latest;
 
-/// Called by the library where it would print.
+/// The library calls this instead of printing.
 herr_t remember(hid_t stack, void*) {
   try {
     Failure now;
@@ -35,7 +35,7 @@ herr_t remember(hid_t stack, void*) {
 
 Id float16_type(std::size_t exponent_position, std::size_t exponent_bits, std::size_t bias) {
   Id type(H5Tcopy(H5T_IEEE_F32LE), H5Tclose);
-  // Fields first: the library refuses a precision that would cut through them.
+  // Fields first: the library refuses a precision smaller than the fields.
   H5Tset_fields(type.get(), 15, exponent_position, exponent_bits, 0, exponent_position);
   H5Tset_precision(type.get(), 16);
   H5Tset_size(type.get(), 2);
@@ -65,7 +65,7 @@ bool write_scalar_attribute(hid_t object, const char* name, hid_t type, const vo
   return attribute && H5Awrite(attribute.get(), type, value) >= 0;
 }
 
-/// The attribute if it is there and scalar.
+/// The attribute if it exists and is scalar.
 Id open_scalar_attribute(hid_t object, const char* name) {
   if (H5Aexists(object, name) <= 0) return {};
   Id attribute(H5Aopen(object, name, H5P_DEFAULT), H5Aclose);
@@ -107,7 +107,8 @@ Error failure(const std::string& path, std::string_view doing, ErrorCode otherwi
     errno = last.system_error;
     return nanquest::system_error(path, doing);
   }
-  if (otherwise == ErrorCode::bad_file)  // what the library says of a file's inside tells nobody what to do
+  if (otherwise ==
+      ErrorCode::bad_file)  // the library's message about the inside of a file does not help a person
     return {otherwise, path + ": damaged or cut off (" + std::string(doing) + " failed)",
             "copy it again from where it was written"};
   const std::string what = last.what.empty() ? "unknown HDF5 error" : last.what;
@@ -160,7 +161,7 @@ Id write_dataset(hid_t parent, const char* name, DType dtype, const std::vector<
       shape.empty() ? Id(H5Screate(H5S_SCALAR), H5Sclose)
                     : Id(H5Screate_simple(static_cast<int>(shape.size()), shape.data(), nullptr), H5Sclose);
   const Id how(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
-  H5Pset_obj_track_times(how.get(), false);  // nothing here needs them
+  H5Pset_obj_track_times(how.get(), false);  // times are not used here
   H5Pset_fill_time(how.get(), H5D_FILL_TIME_NEVER);
   H5Pset_alloc_time(how.get(), H5D_ALLOC_TIME_EARLY);
   Id dataset(H5Dcreate2(parent, name, type.get(), space.get(), H5P_DEFAULT, how.get(), H5P_DEFAULT),

@@ -1,7 +1,7 @@
-/// The thin layer between the snapshot room and the HDF5 C library: handles that close themselves, a
-/// scope that keeps the library quiet, and its error stack as one line. Internal to this room.
+/// The thin layer between the snapshot room and the HDF5 C library: handles that close themselves, a scope in
+/// which the library prints nothing, and its error stack as one line. Internal to this room.
 ///
-/// Only numbered names of the 1.10 API are called, so that no mapping macro can change a signature.
+/// Calls only numbered names of the 1.10 API, so that no mapping macro can change a signature.
 #pragma once
 
 #include <hdf5.h>
@@ -45,8 +45,8 @@ class Id {
   Close close_ = nullptr;
 };
 
-/// While alive, the library prints nothing on this thread and loads no plugins; both settings belong to
-/// the host process and are put back. Failures are remembered instead (see last_failure).
+/// While it exists, the library prints nothing on this thread and loads no plugins; the destructor restores
+/// both settings, which belong to the host process. Failures are remembered instead (see last_failure).
 class Quiet {
  public:
   Quiet();
@@ -60,9 +60,9 @@ class Quiet {
   unsigned plugins_ = 0;
 };
 
-/// What the library complained about on this thread since the last Quiet began: the last failure, or the last
-/// one with an errno, for what follows a full disk is only its consequence. Taken when it happens, since the
-/// library forgets its errors with every further call, even a close.
+/// A failure that the library reported on this thread since the last Quiet began: the last one with an errno,
+/// else the last one (failures after a full disk are only its consequence). It is stored when it happens,
+/// because the library forgets its errors with every further call, even a close.
 struct Failure {
   std::string what;      ///< innermost message, one line
   int system_error = 0;  ///< errno in it, 0 if none
@@ -73,12 +73,12 @@ Failure last_failure();
 Error failure(const std::string& path, std::string_view doing, ErrorCode otherwise);
 
 /// The file type of a dtype: LE integers and IEEE floats; fp16 and bf16 as 16-bit float types; fp8 as uint8;
-/// bool as h5py's enum; complex as the compound {r, i}. Memory type and file type are always this same one,
+/// bool as h5py's enum; complex as the compound {r, i}. Memory type and file type are always the same,
 /// because the library's own conversion rewrites NaN payloads.
 Id type_of(DType dtype);
 
-/// Creates a contiguous dataset and writes `data` into it (nothing is written for 0 elements). An empty
-/// shape makes a scalar. Returns the open dataset, or an empty Id with the failure left on the stack.
+/// Creates a contiguous dataset and writes `data` into it (nothing is written for 0 elements). An empty shape
+/// makes a scalar. Returns the open dataset; on failure an empty Id, with the failure on the stack.
 Id write_dataset(hid_t parent, const char* name, DType dtype, const std::vector<hsize_t>& shape,
                  const void* data);
 
@@ -89,8 +89,8 @@ bool set_attribute(hid_t object, const char* name, std::uint64_t number);
 /// The attributes that every element carries.
 bool set_kind(hid_t object, std::string_view kind, std::int64_t version = 1);
 
-/// Reads an attribute of exactly that kind (scalar; strings fixed-length, at most 4096 bytes). False if it
-/// is missing or something else.
+/// Reads an attribute of exactly that kind (scalar; strings fixed-length, at most 4096 bytes). False if it is
+/// missing or of another kind.
 bool get_attribute(hid_t object, const char* name, std::string& text);
 bool get_attribute(hid_t object, const char* name, std::int64_t& number);
 bool get_attribute(hid_t object, const char* name, std::uint64_t& number);

@@ -118,7 +118,7 @@ void type_of(std::string& out, DType dtype) {
 void space_of(std::string& out, const std::vector<std::uint64_t>& shape) {
   put(out, 2, 1);  // version
   put(out, shape.size(), 1);
-  put(out, 0, 1);  // no maximal sizes
+  put(out, 0, 1);  // no maximum sizes
   put(out, shape.empty() ? 0 : 1, 1);
   for (const std::uint64_t n : shape) put(out, n, 8);
 }
@@ -217,8 +217,8 @@ void Messages::append_to(std::string& out) const {
   const std::size_t start = out.size();
   out.append("OHDR");
   put(out, 2, 1);  // version
-  // More attributes than the format's default bound are announced, lest a library that adds one moves them
-  // all.
+  // If there are more attributes than the format's default limit, the header says so; otherwise a library
+  // that adds one would move them all.
   constexpr std::size_t few = 8;
   put(out, attributes_ > few ? 0x12 : 0x02, 1);  // the size has 4 bytes
   if (attributes_ > few) {
@@ -235,7 +235,7 @@ std::string superblock(std::uint64_t base, std::uint64_t end, std::uint64_t root
   put(out, 3, 1);  // version
   put(out, 8, 1);  // bytes of an address
   put(out, 8, 1);  // bytes of a length
-  put(out, 0, 1);  // nobody writes
+  put(out, 0, 1);  // no open for writing
   put(out, base, 8);
   put(out, kNowhere, 8);  // no extension
   put(out, end, 8);

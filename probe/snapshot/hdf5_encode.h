@@ -1,4 +1,4 @@
-/// The part of the HDF5 format that a snapshot needs, as bytes. Internal to this room.
+/// The part of the HDF5 format that a snapshot needs, encoded as bytes. Internal to this room.
 ///
 /// Source: "HDF5 File Format Specification Version 3.0": superblock (II.A), object header version 2
 /// (IV.A.1.b) and its messages (IV.A.2), Jenkins' lookup3 as checksum (VIII).
@@ -16,7 +16,7 @@ namespace nanquest::hdf5 {
 
 inline constexpr std::uint64_t kNowhere = ~std::uint64_t{0};  ///< the format's undefined address
 inline constexpr std::size_t kSuperblockBytes = 48;
-/// Longest name of a link: a message has less than 64 KiB.
+/// Longest name of a link: a message is smaller than 64 KiB.
 inline constexpr std::size_t kMostName = 65000;
 
 /// The messages of one object.
@@ -24,11 +24,11 @@ class Messages {
  public:
   void dataspace(const std::vector<std::uint64_t>& shape);
   void datatype(DType dtype);
-  /// Fill value never written, room taken at once.
+  /// Fill value never written, space allocated at once.
   void no_fill();
-  /// `bytes` in one stretch at `address`.
+  /// `bytes` in one contiguous block at `address`.
   void contiguous(std::uint64_t address, std::uint64_t bytes);
-  /// Says that the object is a group; its links are messages, too.
+  /// Marks the object as a group; its links are messages, too.
   void group();
   /// A hard link; `name` has at most kMostName bytes.
   void link(std::string_view name, std::uint64_t address);

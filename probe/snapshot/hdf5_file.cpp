@@ -36,7 +36,7 @@ Status Hdf5File::dataset(const std::string& path, DType dtype, const std::vector
   if (Status linked = add_link(path, {false, headers_.size()}); !linked) return linked;
   std::uint64_t bytes = dtype_size(dtype);
   for (const std::uint64_t n : shape) bytes *= n;
-  // Whole cache lines, so that a reader that maps the file may compute on it in place.
+  // Whole cache lines, so that a reader that maps the file can compute on it in place.
   if (!append(data, bytes, bytes < 4096 ? 8 : 64)) return status_;
   last_offset_ = written_ + waiting_.size() - bytes;
   hdf5::Messages messages;
@@ -55,7 +55,7 @@ Status Hdf5File::finish(Attributes attributes) {
   groups_[0].messages.group();
   groups_[0].messages.attributes(attributes);
   std::vector<std::uint64_t> place(groups_.size());
-  for (std::size_t i = groups_.size(); i-- > 0;) {  // links point to what has its place already
+  for (std::size_t i = groups_.size(); i-- > 0;) {  // groups are written after the objects to which they link
     Group& group = groups_[i];
     for (const auto& [name, link] : group.links)
       group.messages.link(name, link.to_group ? place[link.at] : base + link.at);
@@ -101,7 +101,7 @@ const Status& Hdf5File::append(const void* data, std::uint64_t bytes, std::uint6
   }
   if (!flush()) return status_;
   if (!write_at(file_.get(), data, bytes, written_)) return failed("writing");
-  // The disk starts now on what is large, while the next tensor is hashed; only the fsync at the end waits
+  // The disk starts to write large data now, while the next tensor is hashed; only the fsync at the end waits
   // for it.
   ::sync_file_range(file_.get(), static_cast<off_t>(written_), static_cast<off_t>(bytes),
                     SYNC_FILE_RANGE_WRITE);

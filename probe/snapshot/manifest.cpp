@@ -101,7 +101,7 @@ Result<Manifest> read_manifest(const std::string& run_dir) {
                    path + ": written in format " + version + ", this program reads up to 1.x",
                    "use a newer nanquest"};
     return from_json(j);
-  } catch (const std::exception&) {  // what the JSON library says tells nobody what to do
+  } catch (const std::exception&) {  // the JSON library's message does not help a person
     return Error{ErrorCode::bad_file, path + ": damaged, it is no complete manifest",
                  "copy it again from where the run was written"};
   }

@@ -1,4 +1,4 @@
-/// manifest.json of a run directory: what ran, how it stands, what happened. Always complete (temp + rename).
+/// manifest.json of a run directory: what ran, its state, what happened. Always complete (temp + rename).
 ///
 /// VERSION RULE: format_version is "major.minor"; a reader refuses a newer major and ignores unknown fields.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace nanquest {
 
-/// One incident as the run saw it; replay's verdict lies beside the snapshot.
+/// One incident as the run saw it; replay's verdict is a file beside the snapshot.
 struct ManifestIncident {
   std::int64_t step = 0;
   std::int32_t rank = 0;
@@ -21,31 +21,31 @@ struct ManifestIncident {
       file;  ///< relative to the run directory: "incidents/step-00000131.r0.h5"; "" if none was written
   std::string gate;     ///< "ok", "scale_overflow", "non_finite", "spike"
   std::string summary;  ///< one line for people
-  std::int64_t carried_on = 0;  ///< steps after it that only carried on its damage
-  bool muted = false;           ///< somebody said not to be told of it again; there is no file
+  std::int64_t carried_on = 0;  ///< later steps that only propagated its damage
+  bool muted = false;           ///< a person muted it; there is no file
 };
 
-/// A snapshot that was removed again.
+/// A snapshot that was removed.
 struct ManifestRemoval {
   std::string file;  ///< relative to the run directory
   std::uint64_t bytes = 0;
   std::string why;  ///< one line for people
 };
 
-/// One forecast: what was said to leave its format's range soon.
+/// One forecast: a value that was expected to leave its format's range soon.
 struct ManifestForecast {
   std::int64_t step = 0;
   std::int32_t rank = 0;
   std::string text;   ///< one line for people
   std::string place;  ///< "aten::bmm in blocks.3.attention (forward, float16)"
-  double bits = 0;    ///< of headroom left then
+  double bits = 0;    ///< headroom left at that time
   double steps = 0, earliest = 0, latest = 0;  ///< until it is used up; latest below 0: perhaps never
 };
 
-/// Weights that the ranks should hold alike and do not.
+/// Weights that should be equal on all ranks and are not.
 struct ManifestReplicas {
   std::int64_t step = 0;
-  std::vector<std::int32_t> ranks;  ///< whose weights are not those of the others; all, if that can't be told
+  std::vector<std::int32_t> ranks;  ///< ranks with weights unlike the others; all, if that is not known
   std::string tensor;               ///< the first that was seen to differ
   std::string text;                 ///< one line for people
 };
@@ -61,17 +61,18 @@ struct Manifest {
   std::vector<ManifestIncident> incidents;
   std::vector<ManifestForecast> forecasts;
   std::vector<ManifestReplicas> replicas;
-  std::vector<ManifestRemoval> removed;  ///< in the order in which they went
+  std::vector<ManifestRemoval> removed;  ///< in order of removal
   std::string format_version;  ///< filled by read_manifest
 };
 
-/// Writes run_dir/manifest.json, replacing the one before. Text that is not UTF-8 is mended, not refused.
+/// Writes run_dir/manifest.json and replaces the previous one. Text that is not UTF-8 is repaired, not
+/// refused.
 Status write_manifest(const std::string& run_dir, const Manifest& manifest, Durable durable = Durable::now);
 
 /// Reads run_dir/manifest.json. `bad_file` if it is missing, not ours, or of a newer major version.
 Result<Manifest> read_manifest(const std::string& run_dir);
 
-/// Now in UTC, "2025-01-02T03:04:05Z": how every file of a run spells times.
+/// The current time in UTC, "2025-01-02T03:04:05Z": the spelling of times in every file of a run.
 std::string utc_now();
 
 }  // namespace nanquest

@@ -1,9 +1,8 @@
 /// The snapshot, in memory: plain tables, no torch and no HDF5.
 ///
-/// `probe/capture` fills a SnapshotDoc, `SnapshotWriter` stores it, `SnapshotReader` gives it back,
-/// `replay` and `viewer` read it. Bulk data (tensors) never sit in here: the doc names them by
-/// path ("parameters/blocks.0.attn.qkv.weight", "trace/slot_data/000017") and the reader loads them on
-/// demand.
+/// `probe/record` fills a SnapshotDoc, `SnapshotWriter` stores it, `SnapshotReader` returns it, `replay` and
+/// `viewer` read it. Tensors are not in it: the doc refers to them by path
+/// ("parameters/blocks.0.attn.qkv.weight", "trace/slot_data/000017") and the reader loads them on demand.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +19,7 @@ inline constexpr std::int32_t kNone = -1;  ///< "no such row" in every index col
 /// Part of the optimizer step in which an op ran.
 enum class Phase : std::uint8_t { input = 0, forward = 1, backward = 2, optimizer = 3 };
 
-/// Where a slot's first bytes came from.
+/// Origin of a slot's first bytes.
 enum class SlotOrigin : std::uint8_t {
   produced = 0,  ///< made by an op of this trace; no bytes stored
   input = 1,     ///< the batch
@@ -61,7 +60,7 @@ struct TensorRow {
   std::vector<std::int64_t> sizes;
   std::vector<std::int64_t> strides;  ///< in elements
   std::int32_t stats =
-      kNone;  ///< row of SnapshotDoc::stats: values when it was read (arguments) or just written (outputs)
+      kNone;  ///< row of SnapshotDoc::stats: its values when read (arguments) or just after writing (outputs)
 };
 
 /// How the hashes of the statistics were made (probe/numerics/scan.h).
@@ -70,7 +69,7 @@ enum class HashKind : std::uint8_t {
   whole,     ///< hash_bytes of them: files of format 1
 };
 
-/// What a scan found in one tensor at one moment (mirror of ScanResult).
+/// Result of a scan of one tensor at one moment (mirror of ScanResult).
 struct StatsRow {
   std::uint64_t count = 0, nan = 0, pos_inf = 0, neg_inf = 0, zero = 0, subnormal = 0;
   std::int64_t first_bad = -1;
@@ -96,8 +95,8 @@ enum class ArgKind : std::uint8_t {
   generator = 9,  ///< default generator of a device, `text` = device ("" = None passed)
   opaque = 10,    ///< something that can't be rebuilt, `text` = its type
 };
-// ScalarType, Layout, MemoryFormat and friends are IValue ints in schemas: `integer` with the schema telling
-// which.
+// ScalarType, Layout, MemoryFormat and similar types are IValue ints: they are stored as `integer`, and the
+// schema says which type it is.
 
 /// One token of the flattened (pre-order) argument list.
 struct ArgRow {
@@ -113,21 +112,21 @@ struct ArgRow {
 enum OpFlag : std::uint32_t {
   kOpSeeded = 1u << 0,         ///< draws random numbers
   kOpUninitialised = 1u << 1,  ///< its outputs are garbage until written (empty, new_empty, resize_)
-  kOpHostWrite = 1u << 2,      ///< pseudo-op: bytes written behind the dispatcher; first output = the slot,
-                               ///< `host_data` = the bytes
-  kOpOpaque = 1u << 3,         ///< can't be executed again: outputs are stored and substituted
-  kOpRecompute = 1u << 4,      ///< forward op run again by gradient checkpointing
-  kOpViewOnly = 1u << 5,       ///< outputs alias inputs and nothing was written
-  kOpFailed = 1u << 6,         ///< it threw
-  kOpBirth = 1u << 7,          ///< made non-finite values out of finite inputs
+  kOpHostWrite = 1u << 2,  ///< pseudo-op: bytes that the host wrote without the dispatcher; first output =
+                           ///< the slot, `host_data` = the bytes
+  kOpOpaque = 1u << 3,     ///< can't be executed again: outputs are stored and substituted
+  kOpRecompute = 1u << 4,  ///< forward op that gradient checkpointing ran again
+  kOpViewOnly = 1u << 5,   ///< outputs alias inputs and nothing was written
+  kOpFailed = 1u << 6,     ///< it threw
+  kOpBirth = 1u << 7,      ///< made non-finite values out of finite inputs
   kOpBirthFiniteAbove =
       1u
       << 8,  ///< a birth that is finite when computed one precision up from the same inputs: range overflow
   kOpBirthStays = 1u << 9,    ///< a birth that is non-finite one precision up as well: a singular point or an
                               ///< intended infinity
-  kOpHidesDamage = 1u << 10,  ///< a range overflow because of which something finite came out wrong
+  kOpHidesDamage = 1u << 10,  ///< a range overflow because of which a finite value came out wrong
   kOpHidesNothing =
-      1u << 11,  ///< a range overflow that was followed to its end: nothing finite came out differently
+      1u << 11,  ///< a range overflow that was followed to its end: no finite value came out differently
 };
 
 /// One frontier op, in the order of execution.
@@ -136,7 +135,7 @@ struct OpRow {
   std::string overload;  ///< "" or "out", "Tensor", …
   std::uint32_t flags = 0;
   Phase phase = Phase::forward;
-  std::int32_t micro_batch = 0;  ///< of accumulated gradients; of a pipeline see probe/trace/placement.h
+  std::int32_t micro_batch = 0;  ///< of accumulated gradients; for a pipeline see probe/trace/placement.h
   std::int32_t module = kNone;   ///< row of SnapshotDoc::modules
   std::string node;  ///< backward node ("SoftmaxBackward0"), "" outside; "accumulation after X" between nodes
   std::int32_t forward_op = kNone;  ///< for a backward op: the forward op that it differentiates
@@ -153,7 +152,7 @@ struct OpRow {
   std::string host_data;           ///< path of the bytes of a host write or of an opaque op's first output
 };
 
-/// A module path and what it is.
+/// A module's path and type.
 struct ModuleRow {
   std::string path;  ///< "blocks.3.attention"; "" is the root
   std::string type;  ///< "CausalSelfAttention"
@@ -168,7 +167,7 @@ struct NamedTensor {
   std::int32_t slot = kNone;  ///< slot of its storage in the trace, if the trace touched it
 };
 
-/// One column of numbers per thing and step; rows are the last steps, oldest first.
+/// One column of numbers per item and step; rows are the last steps, oldest first.
 struct SeriesTable {
   std::string name;                  ///< "scalars", "grad_norm", "weight_norm", "update_ratio", "amax"
   std::vector<std::string> columns;  ///< scalars: "step","loss","lr","scale","gate",…; otherwise layer names
@@ -179,12 +178,13 @@ struct SeriesTable {
 /// Answers of the gate, as stored in the "gate" column.
 enum class Gate : std::uint8_t { ok = 0, scale_overflow = 1, non_finite = 2, spike = 3 };
 
-/// Who did the harm, as the probe saw it (replay says why).
+/// The origin of the damage, as the probe saw it (replay finds the cause).
 struct Culprit {
-  std::int32_t op = kNone;  ///< row of ops; kNone if the bad value came in from outside
+  std::int32_t op = kNone;  ///< row of ops; kNone if the bad value came from outside
   Phase phase = Phase::forward;
-  std::string origin = "op";  ///< design §9 "origin"
-  std::string value;          ///< "nan", "+inf", "-inf", "mixed", "silent"
+  /// "op", "input", "parameter", "buffer", "optimizer_state", "gradient" or "loss_scale".
+  std::string origin = "op";
+  std::string value;  ///< "nan", "+inf", "-inf", "mixed", "silent"
   std::uint64_t count = 0;
   std::vector<std::int64_t> first;       ///< index of the first bad element
   std::string tensor_name;               ///< for a bad input, weight, buffer or state
@@ -192,23 +192,23 @@ struct Culprit {
   std::vector<std::int32_t> suppressed;  ///< births that were judged intended infinities
 };
 
-/// What the last healthy step read from outside in one place of this one.
+/// A value that the last healthy step read from outside, at the place where this step reads one.
 struct TwinValue {
-  std::int32_t slot = kNone;  ///< of this step, whose first bytes they stand for; or
-  std::int32_t op = kNone;    ///< the host write of this step whose bytes they stand for
-  std::string data;           ///< path of the tensor that holds them: as many bytes, of the same type
+  std::int32_t slot = kNone;  ///< of this step, whose first bytes it replaces; or
+  std::int32_t op = kNone;    ///< the host write of this step whose bytes it replaces
+  std::string data;           ///< path of the tensor with these bytes: the same number, of the same type
 };
 
-/// The last healthy step as this one can be run on it: the same ops on the same places, with the batch of
-/// that step (targets, masks and whatever else came from outside included) and the weights, states and
-/// numbers of this one. What is not named had the same bytes in both.
+/// The last healthy step, for running this step on it: the same ops at the same places, with the batch of
+/// that step (targets, masks and everything else that came from outside) and the weights, states and numbers
+/// of this one. Values that are not listed had the same bytes in both steps.
 struct Twin {
   std::int64_t step = -1;  ///< its number; below 0: the file holds none
-  std::int32_t ops = 0;    ///< so many ops, from the first, are alike in both steps
+  std::int32_t ops = 0;    ///< number of ops, from the first, that are equal in both steps
   std::vector<TwinValue> values;
 };
 
-/// Everything but the bulk data.
+/// All of a snapshot except the tensors.
 struct SnapshotDoc {
   std::int64_t step = 0;
   std::int32_t rank = 0, world_size = 1;

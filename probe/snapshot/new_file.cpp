@@ -16,7 +16,7 @@ NewFile make_new_file(const std::string& path, std::string_view text) {
   int why = written ? 0 : errno;
   if (::close(file) != 0 && why == 0) why = errno;
   if (written && why == 0) return NewFile::made;
-  ::unlink(path.c_str());  // a full disk: half a text would keep others waiting
+  ::unlink(path.c_str());  // full disk: an incomplete file would make other processes wait for its text
   errno = why == 0 ? ENOSPC : why;
   return NewFile::failed;
 }

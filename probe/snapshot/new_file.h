@@ -1,4 +1,4 @@
-/// A small file that several processes want to be the first to make: a mark, a say.
+/// A small file that only one of several processes can create: a mark or a claim.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@ namespace nanquest {
 
 enum class NewFile {
   made,    ///< it holds the whole text
-  exists,  ///< somebody else made it
+  exists,  ///< another process made it
   failed,  ///< errno says why; nothing is left of it
 };
 
-/// Makes `path` with `text`, unless there is such a file; of several processes, on one machine or over a
-/// shared file system, one alone is told `made`. Others may see it before its text is in it.
+/// Creates `path` with `text`, unless the file exists. If several processes try, on one machine or over a
+/// shared file system, exactly one gets `made`. Others may see the file before it contains the text.
 NewFile make_new_file(const std::string& path, std::string_view text);
 
 }  // namespace nanquest

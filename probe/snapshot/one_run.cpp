@@ -8,10 +8,10 @@
 namespace nanquest {
 namespace {
 
-/// What of a setting is the run's, whichever rank or machine says it.
+/// The part of a setting that is the same on all ranks and machines of a run.
 std::string without_place(const std::string& key, const std::string& value) {
   if (key != "command") return value;
-  // Of a worker that Ray started port, id and hour are its own, and the cluster the run's.
+  // For a worker started by Ray: port, id and hour differ by worker, the cluster is the run's.
   static const std::regex cluster("--cluster-id=\\S+");
   std::smatch found;
   if (value.find("ray/_private/workers/") != std::string::npos && std::regex_search(value, found, cluster))

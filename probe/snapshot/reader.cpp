@@ -42,7 +42,7 @@ Status read_root(const CheckedFile& file, SnapshotDoc& doc) {
   return {};
 }
 
-/// A tensor of the file, wherever its bytes lie.
+/// A tensor of the file, wherever its bytes are.
 struct Held {
   DType dtype;
   const std::vector<std::int64_t>* shape;
@@ -220,13 +220,13 @@ Result<TensorData> SnapshotReader::read_range(const std::string& path, std::uint
     return Error{ErrorCode::usage,
                  impl_->path + ": " + path + " has only " + std::to_string(d.elements) + " elements", ""};
   const std::uint64_t bytes = count * dtype_size(d.dtype);
-  // Compressed data are decoded as a whole even for a part.
+  // Compressed data are decoded completely, even for a part.
   if (bytes > impl_->limits.max_tensor_bytes || (!d.in_one_piece && d.bytes > impl_->limits.max_tensor_bytes))
     return Error{ErrorCode::bad_file,
                  impl_->path + ": " + path + " has " + std::to_string(d.bytes) + " bytes, the limit is " +
                      std::to_string(impl_->limits.max_tensor_bytes),
                  ""};
-  // A forger may claim any size: the other file has to have it before memory is taken.
+  // A forged file may claim any size, so the other file must have that size before memory is allocated.
   if (d.reference)
     if (const auto there = impl_->others.where(*d.reference); !there) return there.error();
   TensorData out{d.dtype, {static_cast<std::int64_t>(count)}, {}};

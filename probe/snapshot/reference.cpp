@@ -23,7 +23,7 @@ const char* const kWayOut =
     "put the file back as it was, or name the folder of the model: --model DIR; nanquest-replay embed "
     "makes a copy that needs no other file";
 
-/// A regular file, opened, and its size; else none, with errno set. Nothing waits for a pipe.
+/// Opens a regular file and returns its size; else none, with errno set. Does not wait for a pipe.
 Descriptor open_regular(const std::string& path, std::uint64_t& size) {
   Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat about {};
@@ -97,7 +97,7 @@ Result<const ReferencedFiles::Opened*> ReferencedFiles::open(const FileReference
   const char* const folder = std::getenv(kModelVariable);
   const bool elsewhere = folder != nullptr && *folder != '\0';
   if (elsewhere)
-    // Whichever file of the size it is, if the bytes are those.
+    // Any file of that size, if its bytes match.
     for (const std::string& path : candidates_in(folder, reference))
       if (Descriptor file = open_regular(path, size);
           file && size == place.file_bytes && holds(file, reference))

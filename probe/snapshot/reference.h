@@ -1,8 +1,8 @@
-/// Values of a snapshot that are bytes of another file, one that was there before it: frozen weights in the
-/// safetensors file that they were mapped from.
+/// Values of a snapshot whose bytes are in another, older file: frozen weights in the safetensors file from
+/// which they were mapped.
 ///
-/// Such a file is never trusted: it has to have the size that it had, and each tensor's bytes have to have
-/// the hash that they had when the step read them.
+/// Such a file is not trusted: it must have the recorded size, and each tensor's bytes must have the hash
+/// that they had when the step read them.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@
 
 namespace nanquest {
 
-/// The environment variable that names a folder (or a file) in which such files are looked for first: where
-/// the model lies now. `--model` of the programs sets it.
+/// The environment variable with a folder (or a file) in which such files are looked for first: the current
+/// place of the model. The programs' `--model` sets it.
 inline constexpr const char* kModelVariable = "NANQUEST_MODEL";
 
 /// A range of a file.
@@ -28,12 +28,14 @@ struct FilePlace {
   std::uint64_t offset = 0;      ///< of the first byte
 };
 
-/// A tensor of a snapshot that lies in another file: contiguous, in the bytes that the snapshot would hold.
+/// A tensor of a snapshot whose bytes are in another file: contiguous, with the bytes that the snapshot would
+/// hold.
 struct FileReference : FilePlace {
-  std::string path;  ///< of the tensor in the snapshot
+  std::string path;  ///< path of the tensor in the snapshot
   DType dtype = DType::uint8;
   std::vector<std::int64_t> shape;
-  std::string from_here;       ///< the file from the snapshot's folder on, for both moved together; may be ""
+  std::string from_here;       ///< path of the file relative to the snapshot's folder, in case both moved
+                               ///< together; may be ""
   std::uint64_t checksum = 0;  ///< hash_bytes of its bytes
 };
 
@@ -41,21 +43,21 @@ struct FileReference : FilePlace {
 std::uint64_t elements_of(const FileReference& reference);
 std::uint64_t bytes_of(const FileReference& reference);
 
-/// Ok if shape, range and names are possible; else what is wrong, as `bad_file`.
+/// Ok if shape, range and names are possible; else `bad_file` with what is wrong.
 Status check_reference(const FileReference& reference);
 
-/// Reads what references name. One thread at a time.
+/// Reads the bytes of references. One thread at a time.
 class ReferencedFiles {
  public:
-  /// Of the snapshot at `path`.
+  /// For the snapshot at `path`.
   explicit ReferencedFiles(std::string path) : snapshot_(std::move(path)) {}
 
-  /// Elements [first, first + count) into `out`. `bad_file` names the file and the way out if it is not there
-  /// or of another size; their bytes are not looked at.
+  /// Copies elements [first, first + count) to `out`. `bad_file` names the file and the way out if it is
+  /// missing or of another size; the bytes are not checked.
   Status read(const FileReference& reference, std::uint64_t first, std::uint64_t count, std::byte* out);
-  /// The path under which its file was found, of the size that it had; errors as `read`.
+  /// The path at which its file was found, with the recorded size; errors as in `read`.
   Result<std::string> where(const FileReference& reference);
-  /// What to say of a tensor whose bytes have another hash.
+  /// The error for a tensor whose bytes have another hash.
   Error changed(const FileReference& reference) const;
 
  private:
@@ -66,7 +68,7 @@ class ReferencedFiles {
   Result<const Opened*> open(const FileReference& reference);
 
   std::string snapshot_;
-  std::map<std::string, Opened> files_;  ///< by the path that the snapshot has
+  std::map<std::string, Opened> files_;  ///< by the path in the snapshot
 };
 
 }  // namespace nanquest

@@ -30,7 +30,7 @@ struct flock whole_file() {
 }
 
 /// Process that holds the lock of that rank, 0 if none does. Not for a rank of this process: closing any
-/// descriptor of a file gives up the locks that the process holds on it.
+/// descriptor of a file releases the locks that the process holds on it.
 pid_t holder(const std::string& run_dir, std::int32_t rank) {
   const Descriptor file(::open(lock_path(run_dir, rank).c_str(), O_RDWR | O_CLOEXEC));
   struct flock lock = whole_file();
@@ -46,7 +46,7 @@ std::vector<fs::directory_entry> entries_of(const std::string& directory) {
   return found;
 }
 
-/// Whether a process has claimed a rank there; not for a directory in which this one has.
+/// Whether a process has claimed a rank there; not for a directory in which this process has.
 bool at_work(const std::string& run_dir) {
   for (const fs::directory_entry& entry : entries_of(run_dir)) {
     const std::string name = entry.path().filename().string();
@@ -56,7 +56,7 @@ bool at_work(const std::string& run_dir) {
   return false;
 }
 
-/// What an earlier run left, without the series of ranks that are at work.
+/// Files of an earlier run, without the series of ranks that are running.
 std::vector<std::string> leftovers(const std::string& run_dir, std::int32_t rank) {
   std::vector<std::string> out;
   for (const std::string& directory :
@@ -81,7 +81,7 @@ std::vector<std::string> leftovers(const std::string& run_dir, std::int32_t rank
   return out;
 }
 
-/// run_dir/earlier/20260102T030405Z, with a number behind it if that is taken.
+/// run_dir/earlier/20260102T030405Z, with a number appended if that exists.
 std::string place_for(const std::string& run_dir) {
   const Result<Manifest> manifest = read_manifest(run_dir);
   std::string name;
@@ -123,7 +123,7 @@ Result<RunClaim> RunClaim::take(const std::string& run_dir, std::int32_t rank, b
   if (!*claim.lock_)
     return refused(run_dir + ": nothing can be written there", {errno, std::generic_category()});
   struct flock lock = whole_file();
-  // A file system without locks is no reason not to run.
+  // A run also starts on a file system without locks.
   if (::fcntl(claim.lock_->get(), F_SETLK, &lock) != 0 && (errno == EACCES || errno == EAGAIN))
     return Error{
         ErrorCode::usage,

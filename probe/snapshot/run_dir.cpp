@@ -26,7 +26,7 @@ std::string free_path(const std::string& directory, std::int64_t step, std::int3
   return path;
 }
 
-/// Takes `prefix` and a number after it off the front of `text`.
+/// Removes `prefix` and a number after it from the front of `text`.
 template <class T>
 bool take(std::string_view& text, std::string_view prefix, T& number) {
   if (text.substr(0, prefix.size()) != prefix) return false;
@@ -48,7 +48,7 @@ std::string if_there(const std::string& path) {
   return fs::is_regular_file(path, error) ? path : "";
 }
 
-/// Adds the other files of an incident whose snapshot's path is known.
+/// Adds the other files of an incident, given its snapshot's path.
 void look_beside(IncidentFiles& incident) {
   incident.verdict = if_there(verdict_path(incident.snapshot));
   incident.report = if_there(report_path(incident.snapshot));

@@ -1,5 +1,5 @@
-/// The start of a safetensors file: weights that any other tool can open. The one writer of that format; what
-/// follows are the bytes of the tensors, contiguous, in the order given.
+/// The head of a safetensors file: weights that any other tool can open. All writers of that format use it.
+/// After it come the bytes of the tensors, contiguous, in the order given.
 ///
 ///     std::string file = safetensors_head({{"w", "F32", {2, 3}, 24}}, {{"step", "300"}});
 ///     file.append(reinterpret_cast<const char*>(data), 24);
@@ -15,7 +15,7 @@ namespace nanquest {
 /// One tensor of the file.
 struct SafetensorsEntry {
   std::string name;
-  std::string type;  ///< as the format spells it: "F32", "BF16", …
+  std::string type;  ///< spelling of the format: "F32", "BF16", …
   std::vector<std::int64_t> shape;
   std::uint64_t bytes = 0;
 };

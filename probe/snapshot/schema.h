@@ -1,10 +1,10 @@
-/// What a snapshot file holds, table by table and column by column, written down once: the same
-/// function drives the writer (File = TableFileWriter) and the reader (File = TableFileReader), so that the
-/// two cannot drift apart. Internal to this room; README.md in this folder says the same for h5py users.
+/// The contents of a snapshot file by table and column, described once: the same function drives the writer
+/// (File = TableFileWriter) and the reader (File = TableFileReader), so the two can't differ. Internal to
+/// this room; README.md in this folder describes the same for h5py users.
 ///
-/// VERSION RULE. kFormatMajor: raise when a program that knows only the older format would misread the file.
-/// kFormatMinor: raise when something is added that an older program may ignore. Either way add a golden
-/// file under tests/golden; all older ones keep opening for ever.
+/// VERSION RULE. kFormatMajor: increase it if a program that knows only the older format would misread the
+/// file. kFormatMinor: increase it if something is added that an older program can ignore. In both cases add
+/// a golden file under tests/golden; all older ones must still open.
 #pragma once
 
 #include "probe/snapshot/model.h"
@@ -13,18 +13,18 @@
 
 namespace nanquest {
 
-inline constexpr int kFormatMajor = 3;  // values that lie in other files
+inline constexpr int kFormatMajor = 3;  // 3: values in other files
 inline constexpr int kFormatMinor = 0;
-/// What a file is that refers to no other: older programs read it.
+/// Version of a file that refers to no other file: older programs can read it.
 inline constexpr int kClosedMajor = 2;
 inline constexpr int kClosedMinor =
     4;  // 1: the healthy twin; 2: graphs of compiled regions; 3: the tape; 4: its clips
 inline constexpr const char* kFormatName = "nanquest.snapshot";
-/// Name of the checksum of tensors (hash_bytes of probe/numerics/scan.h, defined in hash.h there); another
-/// one gets another name.
+/// Name of the checksum of tensors (hash_bytes of probe/numerics/scan.h, defined in hash.h there). Another
+/// checksum gets another name.
 inline constexpr const char* kChecksumName = "nq64";
 /// Name of the hash of tensors' contents in `hashes` (hash_contents, defined there too). Format 1 has
-/// hash_bytes of the whole contents in its place.
+/// hash_bytes of the whole contents instead.
 inline constexpr const char* kLadderName = "nq64p";
 
 template <class File, class Rows>
@@ -137,7 +137,7 @@ void visit_twin(File& file, Twin& twin) {
   values.text("data", twin.values, &TwinValue::data);
 }
 
-/// Every table but the history series (whose columns are not known beforehand) and the root attributes.
+/// Every table except the history series (their columns vary) and the root attributes.
 template <class File, class Doc>
 void visit_doc(File& file, Doc& doc) {
   file.table("environment", "dictionary").dictionary(doc.environment);
@@ -181,7 +181,7 @@ void visit_doc(File& file, Doc& doc) {
   if (file.has("twin", doc.twin.step >= 0)) visit_twin(file, doc.twin);
 }
 
-/// Values that lie in other files, for the whole snapshot.
+/// Values whose bytes are in other files, for the whole snapshot.
 template <class File, class Rows>
 void visit_references(File& file, Rows& rows) {
   using Text = std::string FileReference::*;

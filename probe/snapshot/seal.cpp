@@ -22,20 +22,21 @@ constexpr std::string_view kHdf5Magic = "\211HDF\r\n\032\n";
 constexpr std::size_t kChunk = 1 << 20;
 constexpr std::size_t kNumbersAt = 64;
 
-/// The numbers of the user block, at byte 64; before them stands a line of text for people.
+/// The numbers of the user block, at byte 64; before them is a line of text for people.
 struct Numbers {
   std::uint64_t file_bytes = 0;   ///< of the whole file, the list included
   std::uint64_t list_offset = 0;  ///< where the list of extents starts (the end of HDF5's part)
   std::uint64_t extent_count = 0;
-  std::uint64_t contents_hash = 0;  ///< of the list and of all bytes from 512 to the list, extents left out
-  std::uint64_t own_hash = 0;       ///< of the user block with this field 0
+  std::uint64_t contents_hash =
+      0;                       ///< of the list and of all bytes from 512 to the list, without the extents
+  std::uint64_t own_hash = 0;  ///< of the user block with this field 0
 };
 
 Error damaged(const std::string& path, const std::string& what) {
   return {ErrorCode::bad_file, path + ": " + what, "copy the file again from where it was written"};
 }
 
-/// Hash of the list, then of every stretch between the extents, in pieces of at most 1 MiB.
+/// Hash of the list, then of everything between the extents, in pieces of at most 1 MiB.
 bool hash_contents(int fd, const std::vector<Extent>& extents, std::uint64_t end, std::uint64_t& out) {
   std::vector<std::uint64_t> hashes{hash_bytes(extents.data(), extents.size() * sizeof(Extent))};
   std::vector<char> buffer(kChunk);
@@ -74,7 +75,7 @@ bool parse_version(std::string_view text, SealInfo& out) {
   return minor.ec == std::errc() && out.major >= 0 && out.minor >= 0;
 }
 
-/// The version in the magic line, or what the file is instead.
+/// The version in the magic line, or an error that says what the file is.
 Result<SealInfo> read_magic(const std::string& path, const std::vector<char>& block, int newest_major) {
   const std::string_view text(block.data(), block.size());
   if (text.substr(0, kHdf5Magic.size()) == kHdf5Magic)
@@ -93,7 +94,7 @@ Result<SealInfo> read_magic(const std::string& path, const std::vector<char>& bl
   return info;
 }
 
-/// True if the extents are in order, apart from each other, and inside [512, end).
+/// True if the extents are in order, do not overlap, and are inside [512, end).
 bool well_placed(const std::vector<Extent>& extents, std::uint64_t end) {
   std::uint64_t at = kSealBytes;
   for (const Extent& e : extents) {
@@ -128,7 +129,7 @@ Status seal(int fd, const std::string& path, int major, int minor, std::vector<E
   const std::vector<char> block = make_block(major, minor, numbers);
   if (!write_at(fd, tensors.data(), list_bytes, numbers.list_offset) ||
       !write_at(fd, block.data(), block.size(), 0) ||
-      ::ftruncate(fd, static_cast<off_t>(numbers.file_bytes)) != 0 ||  // gives back what was reserved
+      ::ftruncate(fd, static_cast<off_t>(numbers.file_bytes)) != 0 ||  // releases the reserved space
       ::fsync(fd) != 0)
     return system_error(path, "sealing");
   return {};

@@ -1,11 +1,11 @@
-/// The seal of a snapshot: what is checked before libhdf5 parses a single byte.
+/// The seal of a snapshot: a check before libhdf5 parses a single byte.
 ///
-/// libhdf5 1.10 has crashed on files with a few flipped bits. So a snapshot starts with a user block of
-/// 512 bytes (HDF5 readers skip it) that holds a magic line, the format version, the length of the file and
-/// a hash of everything in it except the bytes of large tensors; those have checksums of their own, checked
-/// when they are read. A list of where those tensors lie follows the last HDF5 byte. Opening a file of many
-/// GB thus reads its tables and metadata once and none of its tensors. Damage of any kind is refused here; a
-/// forger can compute a seal too, which is why the reader's other guards do not rely on it.
+/// libhdf5 1.10 has crashed on files with a few flipped bits. So a snapshot starts with a user block of 512
+/// bytes (HDF5 readers skip it) with a magic line, the format version, the length of the file and a hash of
+/// everything in it except the bytes of large tensors. Those have checksums of their own, which are checked
+/// when they are read. A list of the places of those tensors follows the last HDF5 byte. So opening a file of
+/// many GB reads its tables and metadata once and none of its tensors. Damage of any kind is refused here. A
+/// forged file can have a valid seal, so the reader's other guards do not rely on it.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +39,8 @@ Status seal(int fd, const std::string& path, int major, int minor, std::vector<E
 /// The same for the closed file at `path`.
 Status seal_file(const std::string& path, int major, int minor, std::vector<Extent> tensors);
 
-/// Checks the seal: ours, a major version ≤ `newest_major`, complete, undamaged. `bad_file` says which is not
-/// so.
+/// Checks the seal: nanquest's, a major version ≤ `newest_major`, complete, undamaged. `bad_file` says which
+/// check failed.
 Result<SealInfo> check_seal(const std::string& path, int newest_major);
 
 }  // namespace nanquest

@@ -21,10 +21,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kChunkBytes = 64 << 10;
-constexpr std::size_t kMostBuffered = 4 << 20;  ///< bytes of rows held back before they are written
+constexpr std::size_t kMostBuffered = 4 << 20;  ///< bytes of rows that are buffered before they are written
 constexpr auto kFlushEvery = std::chrono::seconds(1);
 
-/// Makes the empty, extendable dataset [0, columns].
+/// Creates the empty, extendable dataset [0, columns].
 bool make_values(hid_t file, const std::string& name, std::size_t columns) {
   const hsize_t start[2] = {0, columns}, most[2] = {H5S_UNLIMITED, columns};
   const h5::Id space(H5Screate_simple(2, start, most), H5Sclose);
@@ -66,7 +66,7 @@ Status check_tables(const std::string& path, const std::vector<SeriesTable>& tab
   return {};
 }
 
-/// What `path` holds of these tables before `from_step`.
+/// The rows of these tables in `path` before `from_step`.
 Result<std::vector<SeriesTable>> rows_to_keep(const std::string& path, const std::vector<SeriesTable>& tables,
                                               double from_step) {
   Result<std::vector<SeriesTable>> old = read_series(path);
@@ -78,8 +78,8 @@ Result<std::vector<SeriesTable>> rows_to_keep(const std::string& path, const std
     return Error{ErrorCode::usage, path + ": was written for other tables or columns",
                  "resume with the model and settings it was written for, or use a new run directory"};
   if (old->empty()) return old;
-  // Rows go together: the first table's first column says which step they are of. After a roll-back steps
-  // come twice, so every row is asked.
+  // Rows of all tables belong together: the first table's first column is their step. After a roll-back a
+  // step occurs twice, so every row is checked.
   const SeriesTable steps = (*old)[0];
   for (SeriesTable& t : *old) {
     std::vector<double> kept;
@@ -106,7 +106,7 @@ struct SeriesWriter::Impl {
 
   ~Impl() {
     const h5::Quiet quiet;
-    (void)write_out();  // a destructor has nobody to tell; `flush` reports the same failure to those who ask
+    (void)write_out();  // a destructor can't report a failure; `flush` does
     for (Table& t : tables) t.dataset.reset();
     file.reset();
     if (!temporary.empty()) ::unlink(temporary.c_str());
@@ -168,7 +168,7 @@ Status SeriesWriter::Impl::start(const std::vector<SeriesTable>& kept) {
     waiting_bytes += tables[i].waiting.size() * sizeof(double);
   }
   if (Status written = write_out(); !written) return written;
-  // The handle stays open across the rename: from now on the file has its name, and is never half-made.
+  // The handle stays open across the rename, so the file appears under its name complete.
   if (std::rename(temporary.c_str(), path.c_str()) != 0) return system_error(path, "renaming");
   temporary.clear();
   return sync_directory_of(path);
@@ -187,8 +187,8 @@ Status SeriesWriter::Impl::write_out() {
     t.waiting.clear();
   }
   waiting_bytes = 0;
-  // Of the whole file: a flush of the datasets alone leaves a killed file that only a SWMR reader
-  // understands.
+  // Flushes the whole file: after a flush of the datasets alone, only a SWMR reader could read the file of a
+  // killed program.
   if (H5Fflush(file.get(), H5F_SCOPE_GLOBAL) < 0 || !disk.ok()) return failed("writing");
   return {};
 }
@@ -231,7 +231,7 @@ Status SeriesWriter::append(const std::vector<std::span<const double>>& rows) tr
                        std::to_string(impl_->tables[i].columns),
                    ""};
   if (!impl_->disk.ok()) return impl_->failed("writing");
-  // With the disk full rows can't go out; what is held back stays bounded.
+  // With a full disk rows can't be written; the buffer stays bounded.
   if (impl_->waiting_bytes > 16 * kMostBuffered)
     return Error{ErrorCode::io, impl_->path + ": rows can't be written any more", "free some space there"};
   for (std::size_t i = 0; i < rows.size(); ++i) {

@@ -1,5 +1,5 @@
-/// The history of a run: series.rR.h5, written while training (SWMR), readable at any time, even
-/// after SIGKILL. One extendable 2-D dataset [step, column] per table.
+/// The history of a run: series.rR.h5, written during training (SWMR), readable at any time, even after
+/// SIGKILL. One extendable 2-D dataset [step, column] per table.
 #pragma once
 
 #include <memory>
@@ -16,8 +16,8 @@ class SeriesWriter {
  public:
   /// Creates (or, with `append`, continues) `path`. `tables` give names and columns; their values are
   /// ignored. Columns can't change afterwards. With `append`, rows whose first column ("step") in the first
-  /// table is ≥ `from_step` are dropped, from every table; other tables or columns than the file's are a
-  /// `usage` error.
+  /// table is ≥ `from_step` are dropped from every table; if the file has other tables or columns, the error
+  /// is `usage`.
   static Result<SeriesWriter> create(const std::string& path, const std::vector<SeriesTable>& tables,
                                      bool append = false, double from_step = 0);
   SeriesWriter(SeriesWriter&&) noexcept;
@@ -25,10 +25,10 @@ class SeriesWriter {
   ~SeriesWriter();
 
   /// Appends one row to every table, in the order given to `create`; each span has that table's number of
-  /// columns. When the disk is full: `io`, rows are held back and written once there is room (up to 64 MiB of
-  /// them, and only where the file system can reserve room; elsewhere the first failure is final).
+  /// columns. If the disk is full: `io`; rows are kept and written once there is room (up to 64 MiB of them,
+  /// and only if the file system can reserve room; otherwise the first failure is final).
   Status append(const std::vector<std::span<const double>>& rows);
-  /// Makes everything so far visible to readers and safe against a kill. Also done by itself every second.
+  /// Makes all rows so far visible to readers and safe against a kill. Also done automatically every second.
   Status flush();
 
  private:

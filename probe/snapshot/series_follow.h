@@ -1,4 +1,4 @@
-/// Following a series that grows: only the rows that were appended are read.
+/// Follows a series that grows: only appended rows are read.
 ///
 ///     SeriesPlace place;                              // nothing was read yet
 ///     auto all = read_series_on(path, place);         // every row
@@ -15,23 +15,23 @@
 
 namespace nanquest {
 
-/// How far a reader of a series is, and in which file. Empty: nothing was read.
+/// How far a reader of a series has read, and which file. Empty: nothing was read.
 struct SeriesPlace {
   std::uint64_t device = 0, inode = 0;
   std::size_t rows = 0;           ///< that were read
   std::vector<SeriesTable> last;  ///< every table with the last row that was read
 };
 
-/// What a reader learns: rows that follow the ones it has, or another series.
+/// New data for a reader: rows that follow those it has, or another series.
 struct SeriesNews {
-  bool appended = false;  ///< false: `tables` are the whole series, and what was read before is void
+  bool appended = false;  ///< false: `tables` are the whole series and replace what was read before
   std::vector<SeriesTable> tables;
 };
 
-/// Reads what came since `place` and moves it on; costs what was appended, not what is there. The whole
-/// series is given where nothing was read yet, and where the file is no longer the one that was read:
-/// replaced (a resumed run makes another), cut, or with other tables or another last row. Errors are those of
-/// `read_series` and leave `place` as it is.
+/// Reads the rows since `place` and advances it; the cost depends on the appended rows, not on the file.
+/// Returns the whole series if nothing was read yet, or if the file is no longer the one that was read:
+/// replaced (a resumed run makes another), truncated, or with other tables or another last row. Errors are
+/// those of `read_series` and leave `place` unchanged.
 Result<SeriesNews> read_series_on(const std::string& path, SeriesPlace& place);
 
 }  // namespace nanquest

@@ -46,7 +46,7 @@ Result<std::vector<SeriesTable>> read_rows(const std::string& path, std::size_t 
   return out;
 }
 
-/// `read` with what it may throw made an error of `path`.
+/// Calls `read` and turns its exceptions into an error of `path`.
 template <class Read>
 auto guarded(const std::string& path, const Read& read) -> decltype(read()) try {
   return read();
@@ -56,7 +56,7 @@ auto guarded(const std::string& path, const Read& read) -> decltype(read()) try 
   return Error{ErrorCode::internal, path + ": " + e.what(), ""};
 }
 
-/// Which file has that name now; zeros if none has.
+/// Identifies the file that has that name now; zeros if there is none.
 SeriesPlace place_of(const std::string& path) {
   SeriesPlace place;
   struct stat is {};
@@ -67,7 +67,7 @@ SeriesPlace place_of(const std::string& path) {
   return place;
 }
 
-/// Whether `last` is the first row of `now`, bit for bit: NaN is like itself.
+/// Whether `last` is the first row of `now`, bit for bit: a NaN equals itself.
 bool begins_with(const std::vector<SeriesTable>& now, const std::vector<SeriesTable>& last) {
   const auto same = [](double a, double b) {
     return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
@@ -88,7 +88,8 @@ void keep_last_row(const std::vector<SeriesTable>& tables, SeriesPlace& place) {
 }
 
 Result<SeriesNews> read_on(const std::string& path, SeriesPlace& place) {
-  SeriesPlace now = place_of(path);  // before it is read: a file that takes its name meanwhile is another one
+  SeriesPlace now = place_of(
+      path);  // before the file is read, so that a file that replaces it meanwhile counts as another one
   if (place.rows > 0 && now.device == place.device && now.inode == place.inode) {
     Result<std::vector<SeriesTable>> tail = read_rows(path, place.rows - 1);
     if (!tail) return tail.error();

@@ -1,7 +1,7 @@
-/// Where groups and datasets of this room's files go. Internal to this room.
+/// The destination of groups and datasets of this room's files. Internal to this room.
 ///
-/// Two files stand behind it: a snapshot, written front to back by hdf5_file.h, and a series, which grows and
-/// therefore goes through libhdf5.
+/// There are two: a snapshot, written from front to back by hdf5_file.h, and a series, which grows and
+/// therefore uses libhdf5.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +28,9 @@ inline constexpr std::size_t kMostAttributeText = 4096;
 class Sink {
  public:
   virtual ~Sink() = default;
-  /// Makes the group `path`; the group above it is there.
+  /// Creates the group `path`; its parent exists.
   virtual Status group(const std::string& path, Attributes attributes) = 0;
-  /// Stores a dataset in a group that is there; an empty shape makes a scalar. `data` is copied out.
+  /// Stores a dataset in an existing group; an empty shape makes a scalar. `data` is copied.
   virtual Status dataset(const std::string& path, DType dtype, const std::vector<std::uint64_t>& shape,
                          const void* data, Attributes attributes) = 0;
 };

@@ -5,7 +5,7 @@
 namespace nanquest {
 namespace {
 
-constexpr std::uint64_t kMostTextBytes = 1ull << 30;  ///< of all texts handed out for one file
+constexpr std::uint64_t kMostTextBytes = 1ull << 30;  ///< limit for all texts returned for one file
 
 /// True if `offsets` cut [0, total) into consecutive pieces.
 bool cuts(const std::vector<std::uint64_t>& offsets, std::uint64_t total) {

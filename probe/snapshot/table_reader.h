@@ -11,26 +11,26 @@
 
 namespace nanquest {
 
-/// The file of a reader: knows its strings, remembers the first failure (after it all reads give nothing).
+/// The file of a reader: holds its strings and remembers the first failure, after which all reads return
+/// nothing.
 class TableFileReader {
  public:
   class Table;
   /// Reads the string table. `file` must outlive this object.
   TableFileReader(const CheckedFile& file, std::uint64_t max_rows);
 
-  /// The names of all tables that follow begin with this.
+  /// Prefix for the names of all following tables.
   void set_prefix(std::string prefix) { prefix_ = std::move(prefix); }
   Table table(const std::string& name, const char* kind);
-  /// Whether a table that may be left out is there.
+  /// Whether an optional table exists.
   bool has(const std::string& group, bool) const { return file_.has_group(prefix_ + group); }
-  /// Every table with its rows from `from_row` on; none where it has fewer.
+  /// Every table with its rows from `from_row` on; no rows if it has fewer.
   void read_history(std::vector<SeriesTable>& history, std::uint64_t from_row = 0);
 
   /// The 1-D column `name`; `required` ones must be there.
   template <class T>
   std::vector<T> column(const std::string& name);
-  /// Texts of string table rows; counts what it hands out against a limit, for one long text can be named
-  /// often.
+  /// Texts of string table rows; their total size is limited, because one long text can be referenced often.
   std::vector<std::string> lookup(const std::string& name, const std::vector<std::uint32_t>& rows);
 
   bool ok() const { return status_.ok(); }
@@ -123,7 +123,7 @@ class TableFileReader::Table {
     return file_.ok();
   }
 
-  /// Makes `rows` as long as the first column, and asks that of every later one.
+  /// Gives `rows` the length of the first column, and requires it of every later one.
   template <class Row>
   bool fit(const char* name, std::vector<Row>& rows, std::size_t count) {
     if (file_.ok() && rows.empty()) rows.resize(count);

@@ -1,4 +1,5 @@
-/// Writes tables as groups of 1-D columns; texts go into one string table of the file. Internal to this room.
+/// Writes tables as groups of 1-D columns; texts are stored in one string table of the file. Internal to this
+/// room.
 #pragma once
 
 #include <map>
@@ -13,23 +14,23 @@
 
 namespace nanquest {
 
-/// The tables of a file that is being written: makes groups and columns, keeps the strings, remembers the
-/// first failure.
+/// The tables of a file that is being written: creates groups and columns, collects the strings, remembers
+/// the first failure.
 class TableFileWriter {
  public:
   class Table;
   /// `sink` must outlive this object.
   explicit TableFileWriter(Sink& sink) : sink_(sink) {}
 
-  /// The names of all tables that follow begin with this.
+  /// Prefix for the names of all following tables.
   void set_prefix(std::string prefix) { prefix_ = std::move(prefix); }
   /// A group for the columns of one table.
   Table table(const std::string& group, const char* kind);
-  /// Whether a table that may be left out is written, which is what the writer says.
+  /// Whether an optional table is written: the writer decides.
   static bool has(const std::string&, bool written) { return written; }
-  /// Makes the group and those above it, if they are not there; `kind` is given to the last one.
+  /// Creates the group and its parents, if they do not exist; `kind` is set on the last one.
   bool make_group(const std::string& group, const char* kind);
-  /// Writes a dataset of this kind; with `text`, says that it indexes the string table.
+  /// Writes a dataset of this kind; `text` marks it as indices into the string table.
   bool write(const std::string& name, DType dtype, const std::vector<std::uint64_t>& shape, const void* data,
              const char* kind, bool text = false);
   /// Row of `text` in the string table.
@@ -72,7 +73,7 @@ class TableFileWriter::Table {
     write_texts(name, column);
   }
 
-  /// A list per row: `name` holds the elements of all rows, `name_offsets` where each row's start (rows + 1).
+  /// A list per row: `name` holds the elements of all rows, `name_offsets` the start of each row (rows + 1).
   template <class Row, class T>
   void list(const char* name, const std::vector<Row>& rows, std::vector<T> Row::*field) {
     std::vector<T> elements;

@@ -22,7 +22,7 @@
 namespace nanquest {
 namespace {
 
-/// The file as it is called from the snapshot's folder on; "" if nobody knows.
+/// The file's path relative to the snapshot's folder; "" if not known.
 std::string from_folder_of(const std::string& snapshot, const std::string& file) {
   std::error_code failed;
   const auto folder =
@@ -47,7 +47,7 @@ const char* path_fault(const std::string& path) {
 }  // namespace
 
 struct SnapshotWriter::Impl {
-  /// What the doc says about the whole file.
+  /// The doc's root attributes.
   struct Root {
     std::string writer, created_utc, host;
     std::int64_t step, rank, world_size;
