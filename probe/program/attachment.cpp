@@ -12,18 +12,18 @@ namespace nanquest::program {
 namespace {
 
 constexpr int kExitOnIncident = 4;
-/// A model whose weights are NaN has an incident in every step.
+/// A model with NaN weights has an incident in every step.
 constexpr int kLines = 3;
 constexpr std::chrono::seconds kBetweenNotes{1};
 
-/// The end of the thread that trains, or of the program on that thread: before LibTorch's own thread-local
-/// objects go, which were made before this one, and before HDF5 closes itself.
+/// Runs at the end of the training thread, or of the program on that thread: before LibTorch's own
+/// thread-local objects are destroyed, which were created before this one, and before HDF5 closes itself.
 struct AtThreadEnd {
   Attachment* attachment = nullptr;
   ~AtThreadEnd() {
     try {
       if (attachment) attachment->end("");
-    } catch (...) {  // it would end the program, which is about to end well
+    } catch (...) {  // an exception would end the program, which is about to end normally
     }
   }
 };
@@ -115,7 +115,7 @@ void Attachment::tell(const attach::StepAnswer& answer, const std::string& end) 
 
 void Attachment::end(const std::string& raised) {
   if (!session_ || std::exchange(ended_, true)) return;
-  // Where another thread ends the program, what the one that trains is at can't be looked at.
+  // If another thread ends the program, the state of the training thread can't be read.
   if (trains_here()) {
     steps_->program_ends();
     tell(session_->program_ends(raised), "");

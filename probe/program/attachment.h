@@ -1,6 +1,6 @@
-/// Attachment: the probe in a program that is not Python. It waits; with the first op that begins to train,
-/// on whatever thread that runs, it makes the run directory and observes that thread. It tells what is found
-/// and completes the files when the program ends. One in a process, for good.
+/// Attachment: the probe in a program that is not Python. It waits until an op begins to train, on any
+/// thread; then it creates the run directory and observes that thread. It prints findings and completes the
+/// files when the program ends. One per process, never destroyed.
 #pragma once
 
 #include <chrono>
@@ -19,22 +19,23 @@ namespace nanquest::program {
 
 class Attachment final : public BackwardListener {
  public:
-  /// What ends the program with exit code 4.
+  /// The conditions that end the program with exit code 4.
   struct Stops {
     bool on_incident = false, on_forecast = false;
   };
   Attachment(attach::AttachOptions options, Stops stops) : options_(std::move(options)), stops_(stops) {}
 
-  /// Begins to observe the calling thread, which trains; false if that failed before, or fails, with a line.
+  /// Starts to observe the calling thread, which trains; false if that failed, now or earlier; it prints one
+  /// line.
   bool begin();
-  /// The program ends. `raised`: the error that ends it, "" if none does. Only the first call does anything.
+  /// The program ends. `raised`: the error that ends it, "" if none. Only the first call has an effect.
   void end(const std::string& raised);
 
   void begins(const torch::autograd::edge_list& roots, bool accumulates, bool again) override;
   void ends(bool accumulates, bool again) override;
 
  private:
-  /// What the session answered: told, and obeyed.
+  /// Prints and applies the session's answer.
   void heed(const attach::StepAnswer& answer);
   void tell(const attach::StepAnswer& answer, const std::string& end);
   void give_up(const std::string& line);
@@ -48,7 +49,7 @@ class Attachment final : public BackwardListener {
   std::unique_ptr<attach::AttachSession> session_;
   std::unique_ptr<StepFinder> steps_;
   std::chrono::steady_clock::time_point next_note_;
-  int said_ = 0;  ///< incidents
+  int said_ = 0;  ///< number of incidents printed
   bool ended_ = false;
 };
 

@@ -9,7 +9,7 @@ namespace {
 
 std::atomic<BackwardListener*> told{nullptr};
 
-/// Inside of a pass others may run, for checkpointing.
+/// Depth of nested passes: checkpointing runs passes inside a pass.
 thread_local int depth = 0;
 
 class HeardEngine final : public torch::autograd::Engine {
@@ -40,7 +40,7 @@ class HeardEngine final : public torch::autograd::Engine {
 };
 
 torch::autograd::Engine& heard_engine() {
-  // Leaked, as Python's is: its threads may still wait for work when static objects go.
+  // Leaked, as Python's engine is: its threads may still wait for work when static objects are destroyed.
   static auto* engine = new HeardEngine();
   return *engine;
 }

@@ -1,12 +1,12 @@
-/// The autograd engine of the process, as it was, with somebody who is told when a backward pass of the
-/// program begins and ends.
+/// The process's autograd engine, unchanged, with a listener for the beginning and end of the program's
+/// backward passes.
 #pragma once
 
 #include <torch/csrc/autograd/function.h>
 
 namespace nanquest::program {
 
-/// Called on the thread that asks for the pass, not for passes inside of one. Never throws.
+/// Called on the thread that starts the pass, not for nested passes. Must not throw.
 class BackwardListener {
  public:
   virtual ~BackwardListener() = default;
@@ -14,7 +14,7 @@ class BackwardListener {
   virtual void ends(bool accumulates, bool again) = 0;
 };
 
-/// To be called before the program's first backward pass. `listener` is kept for good.
+/// To be called before the program's first backward pass. `listener` must exist until the process ends.
 void listen_to_backward(BackwardListener& listener);
 
 }  // namespace nanquest::program

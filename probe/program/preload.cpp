@@ -1,9 +1,9 @@
-// libnanquest_preload.so: what `nanquest run` puts in front of a program that is not Python.
+// libnanquest_preload.so: `nanquest run` preloads it into a program that is not Python.
 //
-// It takes the place of the C library's start of the program, so that it comes after all constructors of the
-// program's libraries and before main. If the program's LibTorch is there and is the one that the probe was
-// built for, it loads libnanquest_program.so, which lies beside it; every other program runs as if this were
-// not there. It knows nothing but the C library, as each child of the program loads it too.
+// It replaces the C library's function that starts a program, so it runs after all constructors of the
+// program's libraries and before main. If the program has LibTorch, of the version that the probe was built
+// for, it loads libnanquest_program.so from its own folder; every other program runs unchanged. It uses only
+// the C library, because each child of the program loads it too.
 #include <dlfcn.h>
 #include <link.h>
 #include <unistd.h>
@@ -25,8 +25,8 @@ constexpr char kTorch[] = "libtorch_cpu.so";
 Main program_main = nullptr;
 void (*end_probe)() = nullptr;
 
-/// One line on stderr, and to `nanquest run`: the probe is off, and why. `text` holds nothing that JSON would
-/// have to write in another way.
+/// One line on stderr, and to `nanquest run`: the probe is off, and why. `text` has no characters that JSON
+/// must escape.
 __attribute__((format(printf, 1, 2))) void give_up(const char* format, ...) {
   char text[512], path[PATH_MAX];
   va_list arguments;
@@ -47,7 +47,7 @@ bool is_torch(const char* path) {
   return std::strncmp(name ? name + 1 : path, kTorch, sizeof(kTorch) - 1) == 0;
 }
 
-/// Where the program's LibTorch lies, "" if it has none.
+/// The path of the program's LibTorch, "" if it has none.
 int find_torch(dl_phdr_info* library, std::size_t, void* found) {
   if (!is_torch(library->dlpi_name)) return 0;
   *static_cast<const char**>(found) = library->dlpi_name;
@@ -59,18 +59,19 @@ const char* torch_path() {
   return found;
 }
 
-/// Python tells its programs apart by itself (nanquest/bootstrap).
+/// For Python, nanquest/bootstrap handles its programs itself.
 bool is_python() {
   return dlsym(RTLD_DEFAULT, "Py_IsInitialized") != nullptr;
 }
 
-/// Nothing for the program's own dlerror() to find.
+/// Leaves no error for the program's own dlerror().
 void forget_errors() {
   (void)dlerror();
 }
 
 void load_probe(const char* torch) {
-  // Under exactly this name the probe would find it; under another one a second LibTorch would be loaded.
+  // The probe finds LibTorch only under exactly this name; under another name a second LibTorch would be
+  // loaded.
   void* library = dlopen(kTorch, RTLD_LAZY | RTLD_NOLOAD);
   if (!library) return give_up("the probe is off: %s is not called %s", torch, kTorch);
   using Version = std::uint64_t (*)();
@@ -103,7 +104,7 @@ void load_probe(const char* torch) {
   end_probe = reinterpret_cast<void (*)()>(dlsym(probe, "nanquest_program_end"));
 }
 
-/// Nobody is told when a library comes later.
+/// A library that is loaded later can't be noticed, so this is printed in advance.
 void tell_of_late_torch() {
   const char* torch = torch_path();
   if (!*torch || is_python()) return;
@@ -132,7 +133,7 @@ int start(int argc, char** argv, char** environment) {
     forget_errors();
   }
   const int code = program_main(argc, argv, environment);
-  if (end_probe) end_probe();  // before objects of the program and of LibTorch go
+  if (end_probe) end_probe();  // before objects of the program and of LibTorch are destroyed
   return code;
 }
 

@@ -85,7 +85,7 @@ std::string claim(const std::string& of_run, int rank) {
       throw fs::filesystem_error("can't be written", mark, {errno, std::generic_category()});
     const std::string holder = content(mark);
     if (holder.substr(0, holder.find(' ')) == run && holder != mine) break;
-    fs::remove(mark);  // an earlier run's
+    fs::remove(mark);  // of an earlier run
   }
   return (fs::path(run_dir) / ("process-" + process)).string();
 }

@@ -1,4 +1,4 @@
-// What libnanquest_preload.so calls before the program's main: from here on the probe waits for its first
+// libnanquest_preload.so calls this before the program's main. From then on the probe waits for the first
 // step.
 #include <torch/headeronly/version.h>
 
@@ -42,7 +42,7 @@ std::string command_line() {
   return text;
 }
 
-/// The error that nobody caught: "c10::Error: …".
+/// The uncaught error: "c10::Error: …".
 std::string raised() {
   std::string name, text;
   if (const std::type_info* type = abi::__cxa_current_exception_type()) {
@@ -71,7 +71,7 @@ std::string raised() {
 }  // namespace
 }  // namespace nanquest::program
 
-/// Never throws, and never fails the program.
+/// Never throws, and never makes the program fail.
 extern "C" __attribute__((visibility("default"))) void nanquest_program_begin() {
   using namespace nanquest;
   using namespace nanquest::program;
@@ -87,7 +87,7 @@ extern "C" __attribute__((visibility("default"))) void nanquest_program_begin() 
     const auto asked = nlohmann::json::parse(text ? text : "{}");
     const Attachment::Stops stops{asked.value("on_incident", "") == "stop",
                                   asked.value("on_forecast", "") == "stop"};
-    options->skip_bad_updates = false;  // the program's optimizer asks nobody
+    options->skip_bad_updates = false;  // the program's optimizer can't be intercepted
     attachment = new Attachment(std::move(options).value(), stops);
     before = std::set_terminate(terminates);
     listen_to_backward(*attachment);

@@ -17,8 +17,8 @@ double number_at(c10::ArrayRef<const c10::IValue> inputs, std::size_t position) 
   return position < inputs.size() && inputs[position].isScalar() ? inputs[position].toScalar().toDouble() : 0;
 }
 
-/// The learning rate, where the op that writes the weight tells it: weight.add_(step, -rate) of SGD, weight
-/// .addcdiv_(gradient, …, -rate) of RMSprop and Adagrad. 0: it is not told.
+/// The learning rate, if the op that writes the weight has it as an argument: weight.add_(step, -rate) of
+/// SGD, weight.addcdiv_(gradient, …, -rate) of RMSprop and Adagrad. 0: not known.
 double rate_of(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs, const at::Tensor& weight) {
   if (op.name == "aten::add_") return -number_at(inputs, 2);
   const bool from_gradient = op.name == "aten::addcdiv_" && inputs.size() > 1 && weight.grad().defined() &&
@@ -26,7 +26,7 @@ double rate_of(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs, cons
   return from_gradient ? -number_at(inputs, 3) : 0;
 }
 
-/// A graph that reads this leaf is still held.
+/// Whether a graph that reads this leaf still exists.
 bool is_in_a_graph(const at::Tensor& leaf) {
   return static_cast<bool>(torch::autograd::impl::try_get_grad_accumulator(leaf));
 }
@@ -45,7 +45,7 @@ std::unique_ptr<OpFrame> StepFinder::on_start(const OpTraits& op, c10::ArrayRef<
   const bool own = !in_backward_ && !current_node().in_backward;
   if (own) look(op, inputs);
   auto frame = session_.on_start(op, inputs);
-  // Where nothing is recorded the loss is still looked for.
+  // Without recording, the loss is still looked for.
   if (!frame && !records_ && own && at::GradMode::is_enabled()) return std::make_unique<OpFrame>();
   return frame;
 }
@@ -94,9 +94,9 @@ bool StepFinder::write(const OpTraits& op, const c10::IValue& first,
   if (!memory || !leaves_.holds(memory)) return false;
   const at::Tensor weight = leaves_.at(memory);
   if (!updating_) {
-    // Without a gradient it is no update: a copy of the weights that follows them, an initialisation.
+    // A write without a gradient is no update: a copy of the weights that follows them, an initialisation.
     if (!has_gradients_ || !weight.defined() || (in_grad_ && !weight.grad().defined())) {
-      // What always comes behind an update (a clamp) is waited for the next time.
+      // An op that always follows an update (a clamp) is waited for the next time.
       if (const auto made = updates_.find(first_written_);
           !has_gradients_ && made != updates_.end() && made->second.written.count(memory))
         ++made->second.writes;
@@ -116,7 +116,8 @@ void StepFinder::read(const at::Tensor& leaf) {
     pass_leaf_ = leaf.unsafeGetTensorImpl();
     begin_pass();
   } else if (pass_leaf_ == leaf.unsafeGetTensorImpl() && !is_in_a_graph(leaf)) {
-    begin_pass();  // nobody has kept what the last one gave: it was an evaluation, or was given up
+    begin_pass();  // the result of the last pass was not used: it was an evaluation, or the program gave it
+                   // up
   }
 }
 

@@ -1,12 +1,12 @@
-/// StepFinder: where the steps of a program begin and end that tells nothing of itself.
+/// StepFinder: finds the beginning and end of steps in a program that does not announce them.
 ///
-/// All it has are the ops that run and when backward begins. A forward pass begins where an op first reads a
-/// weight differentiably; an update begins where, after backward, somebody writes to a weight, and is over
-/// with the last of as many writes as the update of the same weights took last time, at the latest with the
-/// next forward pass. It stands between the observer and the session, which is told what a Python program's
-/// hooks would tell it.
+/// It sees only the ops that run and the beginning of backward. A forward pass begins when an op first reads
+/// a weight differentiably. An update begins when, after backward, an op writes to a weight. It ends with the
+/// last of as many writes as the previous update of the same weights made, and at the latest with the next
+/// forward pass. StepFinder is between the observer and the session, and makes the calls that a Python
+/// program's hooks would make.
 ///
-/// Of the thread that trains; `backward_begins` and `backward_ends` as well.
+/// Used by the training thread; `backward_begins` and `backward_ends` as well.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -28,14 +28,15 @@ namespace nanquest::program {
 class StepFinder final : public OpSink {
  public:
   using Told = std::function<void(const attach::StepAnswer&)>;
-  /// `told` gets every answer of the session, at the end of a step and in between. Both outlive this.
+  /// `told` gets every answer of the session, at the end of a step and in between. Both must outlive this
+  /// object.
   StepFinder(attach::AttachSession& session, bool records, Told told);
 
-  /// Backward begins at these. `accumulates`: into .grad; otherwise the gradients are returned. `again`: they
-  /// are differentiated again.
+  /// Backward begins at these roots. `accumulates`: into .grad; otherwise the gradients are returned.
+  /// `again`: they are differentiated again.
   void backward_begins(const torch::autograd::edge_list& roots, bool accumulates, bool again);
   void backward_ends(bool accumulates, bool again);
-  /// The program ends: an update that nobody has followed is over.
+  /// The program ends, and with it an update that is still open.
   void program_ends();
 
   std::unique_ptr<OpFrame> on_start(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) override;
@@ -46,12 +47,12 @@ class StepFinder final : public OpSink {
 
  private:
   using Memories = std::unordered_set<const c10::StorageImpl*>;
-  /// What an update of some weights was like the last time.
+  /// The previous update of some weights.
   struct Update {
     Memories written;
     std::size_t writes = 0;
   };
-  /// A number that a forward pass gave and that backward may start from.
+  /// A number from a forward pass from which backward may start.
   struct Number {
     const torch::autograd::Node* made_by = nullptr;
     at::Tensor value;  ///< without its graph
@@ -67,7 +68,7 @@ class StepFinder final : public OpSink {
   void note_number(const at::Tensor& output);
 
   attach::AttachSession& session_;
-  bool records_;  ///< the session takes in ops
+  bool records_;  ///< the session records ops
   Told told_;
   Leaves leaves_;
   bool in_backward_ = false;
@@ -75,9 +76,9 @@ class StepFinder final : public OpSink {
   bool has_gradients_ = false;  ///< backward ran since the last update
   bool in_grad_ = true;         ///< … and left them in .grad
   bool updating_ = false;
-  const at::TensorImpl* pass_leaf_ = nullptr;        ///< the first that the pass has read; an address only
-  const c10::StorageImpl* first_written_ = nullptr;  ///< of the update that runs or was made last
-  Update update_;                                    ///< the one that runs
+  const at::TensorImpl* pass_leaf_ = nullptr;  ///< the first that the pass has read; used as an address only
+  const c10::StorageImpl* first_written_ = nullptr;              ///< of the current or last update
+  Update update_;                                                ///< the current one
   std::unordered_map<const c10::StorageImpl*, Update> updates_;  ///< by the weight that they write first
   std::array<Number, 8> numbers_;
   std::size_t next_number_ = 0;

@@ -12,8 +12,8 @@
 namespace nanquest {
 namespace {
 
-/// `one(data, count)` of each part of a tensor, by several threads where it is large; the parts are the same
-/// however many threads there are: sums are rounded alike.
+/// `one(data, count)` for each part of a tensor, by several threads if it is large. The parts do not depend
+/// on the number of threads, so sums are rounded alike.
 template <class Found, class One>
 std::vector<Found> for_each_part(DType type, const void* data, std::size_t n, const One& one) {
   const std::size_t size = dtype_size(type), part = kHashPart / size;
@@ -82,7 +82,7 @@ class CpuBackEnd : public BackEnd {
   std::unique_ptr<PendingStats> begin(const at::Tensor&, DType, bool) const override { return nullptr; }
 };
 
-/// A copy on the host, looked at when somebody wants to know.
+/// A copy on the host that is scanned when its statistics are read.
 class PendingCopy : public PendingStats {
  public:
   PendingCopy(at::Tensor copy, DType type, bool hash) : copy_(std::move(copy)), type_(type), hash_(hash) {}

@@ -1,4 +1,4 @@
-// The back end of CUDA: ATen's memory and streams, a kernel of ours.
+// The back end of CUDA: ATen's memory and streams, with nanquest's kernel.
 #include <ATen/ATen.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -47,14 +47,14 @@ class CudaBackEnd : public BackEnd {
 
   std::unique_ptr<PendingStats> begin(const at::Tensor& tensor, DType type, bool hash) const override {
     const c10::DeviceGuard here(tensor.device());
-    // Marks of conjugate and negative views stand for bits that are not in memory yet.
+    // Views marked as conjugate or negative do not have their bits in memory yet.
     const at::Tensor flat = tensor.detach().resolve_conj().resolve_neg().contiguous();
     const auto n = static_cast<std::size_t>(flat.numel());
     const auto bytes = static_cast<std::int64_t>(part_count(type, n) * sizeof(PartFound));
     at::Tensor host = pinned_memory({bytes}, at::kByte);
     if (!host.defined()) return any_back_end().begin(tensor, type, hash);
     if (bytes > 0) {
-      // Both belong to the stream in whose order they are used, so they may be let go of at once.
+      // Both are released in the order of the stream that uses them, so they can be freed at once.
       const at::Tensor found = at::empty({bytes}, at::device(tensor.device()).dtype(at::kByte));
       const c10::Stream stream =
           c10::impl::VirtualGuardImpl(tensor.device().type()).getStream(tensor.device());

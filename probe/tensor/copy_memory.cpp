@@ -12,7 +12,7 @@
 namespace nanquest {
 namespace {
 
-/// A mapping and the first huge page's border in it.
+/// A mapping and the first huge page boundary in it.
 struct Piece {
   void* mapping = nullptr;
   std::size_t mapped = 0;
@@ -24,7 +24,7 @@ struct Piece {
 
 struct Spare {
   std::mutex mutex;
-  std::multimap<std::size_t, Piece> pieces;  // by the size that was asked for
+  std::multimap<std::size_t, Piece> pieces;  // by requested size
   std::atomic<std::size_t> bytes{0};
 };
 

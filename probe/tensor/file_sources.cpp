@@ -9,7 +9,7 @@ namespace {
 struct Source {
   c10::weak_intrusive_ptr<c10::StorageImpl> copy;  ///< weak: keeps the address unique, not the memory
   c10::Storage mapped;
-  const std::byte* begin;  ///< of the copied bytes in it
+  const std::byte* begin;  ///< start of the copied bytes
 };
 
 struct Sources {
@@ -18,7 +18,7 @@ struct Sources {
 };
 
 Sources& sources() {
-  static Sources* const kept = new Sources;  // storages may outlive what ends with the program
+  static Sources* const kept = new Sources;  // storages may outlive static objects
   return *kept;
 }
 

@@ -13,10 +13,11 @@
 namespace nanquest {
 namespace {
 
-/// More than that is followed no further: the step itself needs the memory.
+/// If more memory than this were needed, values are not followed: the step itself needs the memory.
 constexpr std::uint64_t kMaxBytes = std::uint64_t{512} << 20;
 
-/// Below this a value is nothing to its format: fp16 counts on its subnormal numbers, wider formats don't.
+/// Values below this are negligible in their format: fp16 relies on its subnormal numbers, wider formats do
+/// not.
 double smallest_that_counts(at::ScalarType type) {
   switch (type) {
     case at::kHalf:
@@ -28,7 +29,7 @@ double smallest_that_counts(at::ScalarType type) {
   }
 }
 
-/// Distance of neighbouring numbers, relative; the two computations round alike, so a few of them are enough.
+/// Relative distance of neighbouring numbers, times a few: the two computations round alike.
 double allowed_difference(at::ScalarType type) {
   switch (type) {
     case at::kHalf:
@@ -42,7 +43,7 @@ double allowed_difference(at::ScalarType type) {
   }
 }
 
-/// Where two fp64 results differ once they are numbers of `type`.
+/// Elements in which two fp64 results differ after rounding to `type`.
 at::Tensor differ(const at::Tensor& a, const at::Tensor& b, at::ScalarType type) {
   const at::Tensor x = a.to(type).to(at::kDouble), y = b.to(type).to(at::kDouble);
   const at::Tensor alike = at::logical_or(at::eq(x, y), at::logical_and(at::isnan(x), at::isnan(y)));
@@ -52,12 +53,12 @@ at::Tensor differ(const at::Tensor& a, const at::Tensor& b, at::ScalarType type)
   return at::logical_not(at::logical_or(alike, near));
 }
 
-/// A view of a flat storage as `like` is one of its own.
+/// A view of a flat storage with the layout that `like` has in its own storage.
 at::Tensor view_like(const at::Tensor& flat, const at::Tensor& like) {
   return flat.as_strided(like.sizes(), like.strides(), like.storage_offset());
 }
 
-/// Its results are the memory that it was given.
+/// True if its results are views of memory that it was given.
 bool only_views(const c10::OperatorHandle& op, const std::vector<bool>& argument_written) {
   const auto& returns = op.schema().returns();
   return std::none_of(argument_written.begin(), argument_written.end(),
@@ -65,7 +66,7 @@ bool only_views(const c10::OperatorHandle& op, const std::vector<bool>& argument
          std::all_of(returns.begin(), returns.end(), [](const c10::Argument& r) { return r.alias_info(); });
 }
 
-/// What is followed may be read on another stream of the device, which knows nothing of this one's work.
+/// Followed values may be read on another stream of the device, which does not wait for this one.
 void wait_for_work_on(const OpResults& made) {
   std::vector<at::Device> devices;
   for (const auto* tensors : {&made.returned, &made.written})
@@ -78,8 +79,8 @@ void wait_for_work_on(const OpResults& made) {
   }
 }
 
-/// A program that asks for infinities to be replaced knows of them: the largest number in their place is what
-/// it wants. The zero in place of a NaN that two of them made it can't have wanted.
+/// A program that replaces infinities expects them: the largest number in their place is intended. A zero in
+/// place of a NaN that two of them made can't be intended.
 bool replaces_infinities(const c10::OperatorHandle& op) {
   const std::string& name = op.schema().name();
   return name == "aten::nan_to_num" || name == "aten::nan_to_num_";
@@ -90,7 +91,7 @@ bool replaces_infinities(const c10::OperatorHandle& op) {
 struct HiddenOverflows::Followed {
   c10::weak_intrusive_ptr<c10::StorageImpl> storage;  ///< keeps the address unique
   at::ScalarType type;
-  at::Tensor belongs;  ///< fp64, 1-D over the whole storage: its values, and what belongs where they are bad
+  at::Tensor belongs;  ///< fp64, 1-D over the whole storage; correct values replace bad ones
   Ops causes;
 };
 
@@ -164,7 +165,7 @@ void HiddenOverflows::begins(std::int32_t op, const OpResults& made, const OpRes
     each(made.returned, above.returned);
     each(made.written, above.written);
     wait_for_work_on(made);
-  } catch (...) {  // memory is short: nothing more is known of it
+  } catch (...) {  // out of memory: it is no longer followed
     lost_.insert(op);
   }
 }
@@ -199,7 +200,7 @@ HiddenOverflows::ReaderPtr HiddenOverflows::reads(const c10::OperatorHandle& op,
 
 void HiddenOverflows::compare(const at::Tensor& real, const at::Tensor& with_infinities,
                               const at::Tensor& belongs, const Ops& causes) {
-  // Decisions (bool, integer) are the program's own way to ask for infinities; their readers are looked at.
+  // A bool or integer result (isinf) is the program's own check; the ops that read it are compared instead.
   if (!real.defined() || !is_plain(real) || !real.is_floating_point()) return;
   const at::Tensor bad = at::logical_not(at::isfinite(real));
   const at::Tensor changed = differ(with_infinities, belongs, real.scalar_type());
@@ -208,7 +209,7 @@ void HiddenOverflows::compare(const at::Tensor& real, const at::Tensor& with_inf
   const bool goes_on = at::logical_and(bad, at::isfinite(belongs)).any().item<bool>();
   if (goes_on)
     follow(real, belongs, causes);
-  else if (Followed* known = of(real))  // overwritten with what belongs there
+  else if (Followed* known = of(real))  // overwritten with correct values
     view_like(known->belongs, real).copy_(real);
 }
 
@@ -267,7 +268,7 @@ void HiddenOverflows::after(ReaderPtr reader, const OpResults& made) {
 HiddenOverflows::Ops HiddenOverflows::harmless() const {
   Ops open = lost_;
   for (const auto& [address, known] : followed_) {
-    // Infinities that somebody still holds have not come to their end.
+    // The effect of infinities that are still in memory is not known yet.
     const auto storage = known.storage.lock();
     if (!storage) continue;
     const auto count = static_cast<std::int64_t>(storage->nbytes() / c10::elementSize(known.type));

@@ -1,11 +1,11 @@
-/// What becomes of range overflows that later ops hide.
+/// Follows range overflows that later ops hide.
 ///
-/// An op whose result leaves the range of its format, although it is finite one precision up, does harm only
-/// if something finite comes out differently because of it: tanh of infinity is 1 as it should be, but
-/// 1/sqrt(infinity) is 0 where a number belongs. So such results are followed. Beside the infinite values
-/// stand the values that a wider format gives ("what belongs there"); every op that reads them is computed
-/// twice in fp64, with the infinities and with what belongs there. Where its real result is finite, both must
-/// agree when rounded to its format; where it is not finite, what belongs there goes on.
+/// Suppose the result of an op leaves the range of its format but is finite one precision up. That is harmful
+/// only if a finite value comes out differently because of it: tanh of infinity is 1, as it should be, but
+/// 1/sqrt(infinity) is 0 instead of a number. So such results are followed. Beside the infinite values this
+/// class keeps the values that a wider format gives (the correct values). Every op that reads them is
+/// computed twice in fp64: with the infinities and with the correct values. If its real result is finite,
+/// both must agree after rounding to its format. If it is not finite, the correct result is followed further.
 ///
 ///     HiddenOverflows overflows;
 ///     overflows.begins(op, made, *run_raised(…));                      // a birth that is finite one up
@@ -13,7 +13,7 @@
 ///     overflows.after(std::move(reader), made);                       // after it
 ///     overflows.harmful(), overflows.harmless()                         // at the end of the step
 ///
-/// Reading NaN or Inf into a loss, a gradient or a weight is no business of this class: that is seen anyway.
+/// NaN or Inf that is read into a loss, a gradient or a weight is not handled here: other checks find it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -30,20 +30,20 @@
 
 namespace nanquest {
 
-/// Not thread-safe: its owner locks. Runs ATen ops, which its owner must keep from being observed. On a device
-/// it waits for what it follows.
+/// Not thread-safe: its owner locks. Runs ATen ops, which its owner must not observe. On a device it waits
+/// for the values that it follows.
 class HiddenOverflows {
  public:
-  /// Numbers of ops, as the owner counts them.
+  /// Op numbers of the owner.
   using Ops = std::set<std::int32_t>;
 
   HiddenOverflows();
   ~HiddenOverflows();
 
-  /// Op `op` made infinities in `made`, that are finite in `above` (the same op one precision up).
+  /// Op `op` made infinities in `made` that are finite in `above` (the same op one precision up).
   void begins(std::int32_t op, const OpResults& made, const OpResults& above);
 
-  /// An op that is about to run on values that belong elsewhere.
+  /// An op that is about to read followed values.
   struct Reader;
   struct DeleteReader {
     void operator()(Reader* reader) const;
@@ -54,13 +54,13 @@ class HiddenOverflows {
   bool any() const { return !followed_.empty(); }
   ReaderPtr reads(const c10::OperatorHandle& op, const std::vector<bool>& argument_written, bool can_repeat,
                   const std::vector<c10::IValue>& inputs);
-  /// The op has run; `made` is what it really made, undefined tensors standing for results that are only
-  /// views of memory that it was given. `reader` may be null: then what it wrote is as it should be.
+  /// The op has run. `made` is what it really made; undefined tensors stand for results that are only views
+  /// of memory that it was given. `reader` may be null: then everything that it wrote is correct.
   void after(ReaderPtr reader, const OpResults& made);
 
   /// Ops whose overflow changed a finite result.
   const Ops& harmful() const { return harmful_; }
-  /// Ops whose overflow was followed to where it ends, and changed nothing: no memory holds it any more.
+  /// Ops whose overflow was followed to its end and changed nothing: no memory holds it any more.
   Ops harmless() const;
 
  private:
@@ -70,7 +70,7 @@ class HiddenOverflows {
   void follow(const at::Tensor& real, const at::Tensor& belongs, const Ops& causes);
   void compare(const at::Tensor& real, const at::Tensor& with_infinities, const at::Tensor& belongs,
                const Ops& causes);
-  /// An op replaced infinities, and NaNs that were numbers.
+  /// An op replaced infinities, and NaNs in place of numbers.
   void replaced(const Reader& reader, const OpResults& made);
   void lose(const Ops& causes);
   void forget_freed();

@@ -11,11 +11,11 @@
 namespace nanquest {
 namespace {
 
-/// Whoever has just waited for the stream (the gate) has waited for what was taken before as well.
+/// If the stream has been waited for (by the gate), earlier work on it is done as well.
 bool has_run(const c10::impl::VirtualGuardImpl& device, const c10::Stream& stream) {
   try {
     return device.queryStream(stream);
-  } catch (const std::exception&) {  // a device that can't be asked, or that failed
+  } catch (const std::exception&) {  // the device can't be queried, or it failed
     return false;
   }
 }
@@ -37,8 +37,8 @@ bool LaterScans::take(const at::Tensor& tensor, bool hash, std::int32_t row) {
 LaterScans::~LaterScans() {
   try {
     wait();
-  } catch (const std::exception&) {  // the device failed, which is the program's to find out: nothing writes
-                                     // any more
+  } catch (
+      const std::exception&) {  // the device failed, which the program will see: nothing is written any more
   }
 }
 

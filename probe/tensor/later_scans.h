@@ -1,12 +1,12 @@
-/// later_scans: statistics of tensors that lie on a device, without waiting for it.
+/// later_scans: statistics of tensors on a device, without waiting for it.
 ///
-/// The back end of its device begins to look at each tensor in the order of its stream. When somebody wants
-/// to know, the host waits for those streams once, and reads what they found: counts and hashes are the
-/// CPU's, bit for bit.
+/// The back end of the device starts to scan each tensor in the order of its stream. When the results are
+/// needed, the host waits for those streams once and reads them. Counts and hashes are the CPU's, bit for
+/// bit.
 ///
 ///     LaterScans later;
-///     if (!later.take(tensor, /*hash=*/true, 7)) …          // a CPU, or no pinned memory: stats_of(tensor,
-///     true) for (const auto& [row, stats] : later.read()) …        // row 7
+///     if (!later.take(tensor, /*hash=*/true, 7)) …                   // a CPU, or no pinned memory: stats_of
+///     for (const auto& [row, stats] : later.read()) …                // row 7
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,7 +21,7 @@
 
 namespace nanquest {
 
-/// Not thread-safe. The destructor waits for copies that nobody read: the device writes to their memory.
+/// Not thread-safe. The destructor waits for copies that were not read: the device writes to their memory.
 class LaterScans {
  public:
   LaterScans() = default;
@@ -29,15 +29,15 @@ class LaterScans {
   LaterScans& operator=(const LaterScans&) = delete;
   ~LaterScans();
 
-  /// Begins to look at a tensor as the work that is on its stream by now will leave it. `row`: the caller's
-  /// name for it. False if it is not plain memory on a device that has pinned memory; nothing is taken then.
-  /// Throws c10::Error if the device refuses.
+  /// Starts to scan a tensor as the work that is now on its stream will leave it. `row`: the caller's number
+  /// for it. False if it is not plain memory on a device with pinned memory; it is not scanned then. Throws
+  /// c10::Error if the device refuses.
   bool take(const at::Tensor& tensor, bool hash, std::int32_t row);
 
   bool empty() const { return scans_.empty(); }
-  /// Whether so much is waiting that it should be read.
+  /// Whether so much is pending that it should be read.
   bool full() const { return bytes_ > kMostBytes; }
-  /// Waits for what was taken and forgets it. Throws c10::Error if the device failed.
+  /// Waits for all started scans, returns them and forgets them. Throws c10::Error if the device failed.
   std::vector<std::pair<std::int32_t, StatsRow>> read();
 
  private:

@@ -32,7 +32,7 @@ FormatsUsed::FormatsUsed(const c10::FunctionSchema& schema, const std::vector<c1
     each_tensor(inputs[i], [&](const at::Tensor& t) {
       if (t.defined()) add(t.scalar_type());
     });
-    // A cast from fp32 down to fp16 reads fp32 only: its target is what has to be raised.
+    // A cast from fp32 down to fp16 reads only fp32: its target has to be raised.
     if (inputs[i].isInt() && is_scalar_type(schema.arguments()[i]))
       add(static_cast<at::ScalarType>(inputs[i].toInt()));
   }
@@ -86,7 +86,7 @@ std::vector<c10::IValue> raised(const c10::FunctionSchema& schema, const std::ve
 
 std::optional<OpResults> run_raised(const c10::OperatorHandle& op, const std::vector<bool>& argument_written,
                                     std::vector<c10::IValue> arguments) {
-  // A kernel takes what it needs from the stack, whether or not it is there.
+  // A kernel takes its arguments from the stack without a check of their number.
   if (op.schema().arguments().size() != arguments.size() || argument_written.size() != arguments.size())
     return std::nullopt;
   try {

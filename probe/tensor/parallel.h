@@ -1,7 +1,7 @@
-/// Work for LibTorch's own threads.
+/// Runs work on LibTorch's own threads.
 ///
-/// at::parallel_for is a template that runs everything on the calling thread where it is compiled without
-/// OpenMP: it belongs into one source with that switch, which is this room's.
+/// at::parallel_for is a template that runs everything on the calling thread if it is compiled without
+/// OpenMP. So only one source of this room uses it, compiled with that switch.
 #pragma once
 
 #include <c10/util/FunctionRef.h>
@@ -11,20 +11,20 @@
 
 namespace nanquest {
 
-/// Bytes from which on another thread is worth waking.
+/// From this number of bytes on, another thread is worth its start-up cost.
 inline constexpr std::size_t kWorthWaking = std::size_t{1} << 20;
 
-/// Threads that `parallel_ranges` may use here, the calling one among them: 1 inside another parallel region.
+/// Threads that `parallel_ranges` may use here, including the calling one: 1 inside another parallel region.
 int threads_here();
 
-/// Calls `work(begin, end)` for ranges that together are [0, count), on as many threads as the program lets
-/// LibTorch have (at::get_num_threads), but no more than one for each `grain` begun; returns when all are
-/// done. Inside another parallel region everything runs on the calling thread. What `work` throws is thrown
-/// again here.
+/// Calls `work(begin, end)` for ranges that together are [0, count), on as many threads as the program allows
+/// LibTorch (at::get_num_threads), but at most one for each started `grain`. Returns when all are done.
+/// Inside another parallel region everything runs on the calling thread. Exceptions of `work` are rethrown
+/// here.
 void parallel_ranges(std::int64_t count, std::int64_t grain,
                      c10::function_ref<void(std::int64_t begin, std::int64_t end)> work);
 
-/// std::memcpy; where it is large enough by several threads and past their caches: for what nobody will read
+/// std::memcpy; if it is large, with several threads and past their caches: for bytes that will not be read
 /// soon.
 void parallel_copy(void* to, const void* from, std::size_t bytes);
 

@@ -33,14 +33,14 @@ void stream_copy(void* to, const void* from, std::size_t bytes) {
   const auto* in = static_cast<const char*>(from);
   const std::size_t head = std::min(bytes, -reinterpret_cast<std::uintptr_t>(to) % kLine);
   std::memcpy(out, in, head);
-  // The hardware fetches ahead within a page; in four pages at once it fetches four times as far.
+  // The hardware prefetches within a page; with four pages at once it prefetches four times as much.
   std::size_t done = head;
   for (; bytes - done >= kPages * kPage; done += kPages * kPage)
     for (std::size_t line = done; line < done + kPage; line += kLine)
       for (std::size_t page = 0; page < kPages; ++page)
         stream_line(out + line + page * kPage, in + line + page * kPage);
   std::memcpy(out + done, in + done, bytes - done);
-  _mm_sfence();  // others may read what was written once this returns
+  _mm_sfence();  // other threads may read the written bytes after this returns
 }
 #else
 void stream_copy(void* to, const void* from, std::size_t bytes) {

@@ -73,8 +73,8 @@ std::optional<StatsRow> stats_of(const at::Tensor& tensor, bool hash) {
   if (!is_plain(tensor)) return std::nullopt;
   const auto type = dtype_of(tensor.scalar_type());
   if (!type) return std::nullopt;
-  // Conjugate and negative views share memory with a tensor that is scanned as it is; their bits change signs
-  // only.
+  // Conjugate and negative views share memory with a tensor that is scanned itself; only the signs of their
+  // values differ.
   return back_end_of(tensor.device().type()).stats(tensor, *type, hash);
 }
 

@@ -16,20 +16,20 @@ std::optional<DType> dtype_of(at::ScalarType type);
 /// The ScalarType of a DType.
 at::ScalarType scalar_type_of(DType type);
 
-/// The widest floating type that a device computes in: Metal has no double.
+/// The widest floating-point type in which a device computes: Metal has no double.
 at::ScalarType widest_float(at::Device device);
 
-/// True for plain memory: strided, with storage, no functorch/fake/python wrapper. On a CPU it may be read by
-/// address; on any other device ATen's ops copy and compare it.
+/// True for plain memory: strided, with storage, no functorch, fake or Python wrapper. On a CPU it can be
+/// read by address; on any other device ATen's ops copy and compare it.
 bool is_plain(const at::Tensor& tensor);
 
-/// Statistics of a plain tensor's values as they are now, in logical order; what lies on a device is
-/// copied to the host first (waits for its stream). With `hash`, also the hash of its contiguous bytes.
-/// Nothing if the tensor is not plain or its type unknown. May throw c10::Error on device faults.
+/// Statistics of a plain tensor's current values, in logical order; values on a device are copied to the host
+/// first (waits for its stream). With `hash`, also the hash of its contiguous bytes. Nothing if the tensor is
+/// not plain or its type is unknown. May throw c10::Error on device faults.
 std::optional<StatsRow> stats_of(const at::Tensor& tensor, bool hash);
 
-/// The bytes of the tensor's whole storage as a contiguous 1-D CPU tensor of the tensor's own type
-/// (bytes that do not fill an element are dropped into a uint8 tensor instead). Copies.
+/// Copies the bytes of the tensor's whole storage to a contiguous 1-D CPU tensor of the tensor's type; if
+/// they do not fill a whole number of elements, to a uint8 tensor.
 at::Tensor copy_storage(const at::Tensor& tensor);
 /// The same for a storage whose elements are of `type`.
 at::Tensor copy_storage(const c10::Storage& storage, at::ScalarType type);
