@@ -1,10 +1,10 @@
-# FindLibTorch: LibTorch out of a `torch` wheel (or an unpacked libtorch), with or without CUDA inside.
+# FindLibTorch: LibTorch from a `torch` wheel (or an unpacked libtorch), with or without CUDA.
 #
-# The wheel's own CMake package demands a CUDA toolkit of the wheel's version even for CPU work; this one does not.
+# The wheel's own CMake package requires a CUDA toolkit of the wheel's version even for CPU work; this one does not.
 # Looks in this order: -DLibTorch_ROOT (the folder `torch`, a libtorch folder, or a Python environment), the active
 # Python, .venv beside the sources.
 #
-# Gives: LibTorch_FOUND, LibTorch_VERSION, LibTorch_ROOT_DIR, LibTorch_HAS_CUDA, LibTorch_NOT_FOUND_REASON, target
+# Sets: LibTorch_FOUND, LibTorch_VERSION, LibTorch_ROOT_DIR, LibTorch_HAS_CUDA, LibTorch_NOT_FOUND_REASON, target
 # LibTorch::LibTorch.
 
 function(_libtorch_from_python python out)
@@ -30,7 +30,7 @@ if(_root)
   endif()
   list(APPEND _tried "LibTorch_ROOT=${_root}")
 else()
-  # Of several, the first that is new enough wins.
+  # The first one that is new enough is used.
   foreach(_python IN ITEMS python3 "${CMAKE_SOURCE_DIR}/.venv/bin/python" "${PROJECT_SOURCE_DIR}/.venv/bin/python")
     set(_dir "")
     _libtorch_from_python("${_python}" _dir)
@@ -48,7 +48,7 @@ else()
 endif()
 
 if(LibTorch_ROOT_DIR)
-  # Through the link .venv every checkout would have paths of its own; the real one lets ccache share objects.
+  # Through the link .venv every checkout would have its own paths; with the real path ccache can share objects.
   file(REAL_PATH "${LibTorch_ROOT_DIR}" LibTorch_ROOT_DIR)
   if(EXISTS "${LibTorch_ROOT_DIR}/version.py")
     file(STRINGS "${LibTorch_ROOT_DIR}/version.py" _line REGEX "^__version__")
@@ -80,8 +80,8 @@ else()
     target_compile_definitions(LibTorch::LibTorch INTERFACE NDEBUG)
     target_compile_features(LibTorch::LibTorch INTERFACE cxx_std_20)
     set(_libs "${_lib}/libtorch_cpu.so" "${_lib}/libc10.so")
-    # Without these two CUDA is not registered with the dispatcher; they exist in CUDA wheels only and need all of
-    # the nvidia packages, so they are asked for, not assumed.
+    # Without these two CUDA is not registered with the dispatcher. They exist only in CUDA wheels and need all of the
+    # nvidia packages, so they are linked only on request.
     if(NANQUEST_LINK_TORCH_CUDA AND EXISTS "${_lib}/libtorch_cuda.so")
       list(APPEND _libs "${_lib}/libtorch_cuda.so" "${_lib}/libc10_cuda.so")
     endif()

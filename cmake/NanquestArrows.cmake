@@ -1,11 +1,11 @@
-# The arrows between rooms (rooms.txt), checked with every build. Included last, when all targets are known.
+# The arrows between rooms (rooms.txt), checked in every build. Included last, when all targets are known.
 find_program(NANQUEST_ANY_PYTHON python3)
 if(NOT NANQUEST_ANY_PYTHON)
   nanquest_note("  arrows between rooms: not checked, because no python3 was found")
   return()
 endif()
 
-# What links what, for the script: "target|folder|linked target|its folder" where both are ours.
+# Which target links which, for the script: "target|folder|linked target|its folder" if both are nanquest's.
 function(_nanquest_folder_of target out)
   get_target_property(_dir ${target} SOURCE_DIR)
   cmake_path(RELATIVE_PATH _dir BASE_DIRECTORY "${PROJECT_SOURCE_DIR}" OUTPUT_VARIABLE _folder)

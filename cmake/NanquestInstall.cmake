@@ -1,6 +1,6 @@
 # `cmake --install`: a prefix with the programs, the probe's libraries and headers, and a package for find_package.
-# Replay and viewer are programs only; their libraries are not offered to others. Component `probe` is what a training
-# program links, without the programs; component `train` adds the harness for those who want more than the probe.
+# Replay and viewer are programs only; their libraries are not installed. Component `probe` is what a training program
+# links, without the programs; component `train` adds the training loop.
 include(CMakePackageConfigHelpers)
 set(_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/nanquest")
 
@@ -12,7 +12,7 @@ foreach(_library IN LISTS _all)
     list(APPEND _libraries ${_library})
   endif()
 endforeach()
-# The public door: a target without a file of its own.
+# The public target, which has no file of its own.
 if(TARGET nanquest_probe AND NOT nanquest_probe IN_LIST _libraries)
   list(APPEND _libraries nanquest_probe)
   set_target_properties(nanquest_probe PROPERTIES EXPORT_NAME probe)
@@ -24,7 +24,8 @@ install(TARGETS ${_libraries} EXPORT nanquestTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT probe)
 install(EXPORT nanquestTargets NAMESPACE nanquest:: DESTINATION ${_package_dir} COMPONENT probe)
 
-# The public headers keep their folders: <nanquest/probe/nanquest.h> for others, "probe/…" among themselves.
+# The public headers keep their folders: others include <nanquest/probe/nanquest.h>, the headers each other as
+# "probe/…".
 nanquest_public_headers(_headers)
 foreach(_header IN LISTS _headers)
   cmake_path(GET _header PARENT_PATH _folder)

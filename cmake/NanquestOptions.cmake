@@ -15,7 +15,7 @@ set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
-# Whatever a source holds, GCC takes seconds to instantiate again what LibTorch's headers ask for.
+# GCC takes seconds in every source to instantiate what LibTorch's headers use, however short the source is.
 set(CMAKE_UNITY_BUILD ${NANQUEST_UNITY})
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
@@ -62,7 +62,7 @@ function(nanquest_note line)
   list(APPEND NANQUEST_SUMMARY "${line}")
   set(NANQUEST_SUMMARY "${NANQUEST_SUMMARY}" CACHE INTERNAL "")
 endfunction()
-# nanquest_decide(PART reason...): sets NANQUEST_HAVE_<PART>; `reason` says what is missing, empty if nothing is.
+# nanquest_decide(PART reason...): sets NANQUEST_HAVE_<PART>; `reason` names what is missing, empty if nothing is.
 macro(nanquest_decide part reason)
   if(NANQUEST_${part} STREQUAL "OFF")
     set(NANQUEST_HAVE_${part} OFF)
@@ -82,7 +82,7 @@ function(nanquest_print_summary)
   message(STATUS "nanquest ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}:\n${_text}")
 endfunction()
 
-# Dear ImGui and ImPlot: where cmake/setup.sh put them, unless the caller says otherwise.
+# Dear ImGui and ImPlot: from cmake/setup.sh, unless the caller sets another place.
 if(NOT NANQUEST_IMGUI_DIR OR NOT NANQUEST_IMPLOT_DIR)
   set(_cache "$ENV{NANQUEST_CACHE}")
   if(NOT _cache AND NOT "$ENV{XDG_CACHE_HOME}" STREQUAL "")

@@ -1,6 +1,6 @@
-# Finds the Python that tests run: NANQUEST_PYTHON_EXECUTABLE, one that has all of the modules below.
-# Looks at -DNANQUEST_PYTHON_EXECUTABLE, LibTorch's own environment, the active Python, .venv beside the sources.
-# Sets _reason to what is missing if none has them.
+# Finds the Python that tests run: NANQUEST_PYTHON_EXECUTABLE, one that has all of the modules below. Tries
+# -DNANQUEST_PYTHON_EXECUTABLE, LibTorch's own environment, the active Python, and .venv beside the sources. Sets
+# _reason to the missing modules if none has all.
 
 set(_modules torch numpy h5py safetensors)
 list(JOIN _modules "', '" _quoted)

@@ -1,5 +1,5 @@
-# How this project declares its targets: every one is named, exported as nanquest::<short name>, and finds its
-# headers from the repository root.
+# How this project declares its targets: each one is named, exported as nanquest::<short name>, and finds its headers
+# from the repository root.
 include(GNUInstallDirs)
 
 # nanquest_library(name SOURCES a.cpp … LINK lib …): static library nanquest_<name>, alias nanquest::<name>.
@@ -18,7 +18,7 @@ function(nanquest_library name)
   endif()
 endfunction()
 
-# nanquest_torch_target(target): links LibTorch and takes part in the one precompiled header of ATen.
+# nanquest_torch_target(target): links LibTorch and uses the one precompiled header of ATen.
 function(nanquest_torch_target target)
   get_target_property(_kind ${target} TYPE)
   if(_kind STREQUAL "EXECUTABLE")
@@ -30,15 +30,16 @@ function(nanquest_torch_target target)
     add_library(nanquest_torch_pch OBJECT "${PROJECT_SOURCE_DIR}/cmake/torch_pch.cpp")
     target_link_libraries(nanquest_torch_pch PUBLIC LibTorch::LibTorch)
     target_compile_features(nanquest_torch_pch PUBLIC cxx_std_20)
-    # Named here and not in a header of ours: no path of this checkout gets into it, so ccache serves other clones.
+    # Listed here and not in a header of nanquest: it then contains no path of this checkout, so ccache serves other
+    # clones.
     target_precompile_headers(nanquest_torch_pch PRIVATE
       <ATen/ATen.h> <ATen/autocast_mode.h> <ATen/core/dispatch/Dispatcher.h> <ATen/record_function.h>)
   endif()
   target_precompile_headers(${target} REUSE_FROM nanquest_torch_pch)
 endfunction()
 
-# nanquest_public_headers(out): probe/nanquest.h and all headers of ours that it includes, as paths from the root. They
-# are installed, and nothing else is.
+# nanquest_public_headers(out): probe/nanquest.h and all headers of nanquest that it includes, as paths from the root.
+# Only these are installed.
 function(nanquest_public_headers out)
   set(_todo probe/nanquest.h)
   set(_found "")
@@ -89,12 +90,12 @@ function(nanquest_test name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin/tests")
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
   target_link_libraries(${name} PRIVATE ${A_LINK} GTest::gtest_main)
-  # Of what runs once a third of the compiler's time is better kept.
+  # A test runs once, so saving a third of the compiler's time is worth more than speed.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   if(A_TORCH)
     nanquest_torch_target(${name})
   endif()
-  # The room is the folder right below tests/, however deep this one is.
+  # The room is the folder directly below tests/, however deep this folder is.
   cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY "${PROJECT_SOURCE_DIR}/tests" OUTPUT_VARIABLE _room)
   string(REGEX REPLACE "/.*" "" _room "${_room}")
   if(NOT TARGET tests-${_room})

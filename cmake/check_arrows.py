@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Fails if a source uses a room that its own may not use: `check_arrows.py SOURCE_ROOT [options]`.
+"""Fails if a source uses a room that its own room may not use: `check_arrows.py SOURCE_ROOT [options]`.
 
-Rooms and arrows are in cmake/rooms.txt. Checked are the #include lines of all sources, the import statements of the Python
-package and, with --links, the lines `target|folder|linked target|its folder` that CMake writes. Every finding is one line on stderr; the exit code is 1 then.
+Rooms and arrows are in cmake/rooms.txt. The script checks the #include lines of all sources, the import statements of the
+Python package and, with --links, the lines `target|folder|linked target|its folder` that CMake writes. Each finding is one
+line on stderr; the exit code is then 1.
 
     --links FILE    what targets link
     --stamp FILE    is written when all is well
-    --depfile FILE  is written too: what the answer depends on (make's syntax), folders included, so that new files count
-    --strict        an exception that nothing needs any more is a finding as well
+    --depfile FILE  is written too: the files that the result depends on (make's syntax), folders included, so that new files count
+    --strict        an exception that nothing needs any more is also a finding
 """
 
 import argparse
@@ -25,7 +26,7 @@ PACKAGE = "probe/attach/python/nanquest"
 
 
 class Table:
-    """rooms.txt, read."""
+    """The parsed rooms.txt."""
 
     def __init__(self, path):
         self.direct, self.exceptions, self.problems = {}, {}, []
@@ -58,7 +59,7 @@ class Table:
         return {room}.union(*(self.closure(used, above + (room,)) for used in self.direct[room]))
 
     def allowed(self, room):
-        """What a room may use; of a folder of rooms that is one target, what any of them may."""
+        """The rooms that a room may use; for a folder of rooms that is one target, those that any of them may use."""
         rooms = [room] if room in self.reach else [each for each in self.reach if each.startswith(room + "/")]
         return set().union(*(self.reach[each] for each in rooms), rooms)
 
@@ -67,7 +68,7 @@ class Table:
 
 
 def room_of(path):
-    """The room of a header: "probe/base" of "probe/base/result.h"; "" of a file of others; "probe" of the public header."""
+    """"probe/base" for "probe/base/result.h"; "" for a path outside nanquest; "probe" for the public header."""
     parts = path.split("/")
     if parts[0] not in TOPS:
         return ""
@@ -75,7 +76,7 @@ def room_of(path):
 
 
 def read_tree(root):
-    """{source: [included paths]} and every file and folder that was looked at."""
+    """{source: [included paths]} and every file and folder that was read."""
     includes, seen = {}, []
     for top in TOPS:
         for folder, folders, files in os.walk(os.path.join(root, top)):
@@ -92,7 +93,7 @@ def read_tree(root):
 
 
 def public_headers(includes):
-    """The public header and all that it includes of ours."""
+    """The public header and all headers of nanquest that it includes."""
     todo, found = [PUBLIC], set()
     while todo:
         header = todo.pop()
@@ -103,7 +104,7 @@ def public_headers(includes):
 
 
 def check_use(table, user, used, what, needed):
-    """A finding, or None. `needed` collects the exceptions that were made use of."""
+    """A finding, or None. `needed` collects the exceptions that were used."""
     if user == used or used in table.allowed(user):
         return None
     if (user, used) in table.exceptions:

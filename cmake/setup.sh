@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Brings in everything that building nanquest needs, once; a second start only looks.
+# Installs everything that building nanquest needs, once; a second start only checks.
 #
 #   cmake/setup.sh                # by hand; samples/demo.sh and tests/run.sh source it
 #
-# Distribution packages (cmake/packages-apt.txt) come by apt, the rest goes into one cache folder, keyed by its
-# pins, so that another checkout starts at once. A part is made under a lock and marked `.complete` last: what an
-# interrupted run left is made anew.
+# Distribution packages (cmake/packages-apt.txt) come from apt. Everything else goes into one cache folder, keyed by its
+# pins, so that another checkout starts at once. A part is made under a lock and marked `.complete` last; an incomplete
+# part is made again.
 #
-# Reads: NANQUEST_CACHE (default ${XDG_CACHE_HOME:-~/.cache}/nanquest), NANQUEST_SKIP_PACKAGES=1 (the distribution
-#   packages are your business), CCACHE_DIR.
+# Reads: NANQUEST_CACHE (default ${XDG_CACHE_HOME:-~/.cache}/nanquest), NANQUEST_SKIP_PACKAGES=1 (does not install
+#   distribution packages), CCACHE_DIR.
 # Sets when sourced: NANQUEST_CACHE, NANQUEST_PYTHON, NANQUEST_IMGUI, NANQUEST_CMAKE_ARGS (array), PATH, CCACHE_DIR.
 
 nanquest_root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
@@ -73,7 +73,7 @@ nq_packages() {
 }
 
 # --- the cache ------------------------------------------------------------------------------------
-# nq_make FOLDER WHAT COMMAND…: runs COMMAND with FOLDER unless it is complete. Under the lock, one at a time.
+# nq_make FOLDER WHAT COMMAND…: runs COMMAND with FOLDER unless FOLDER is complete. Under the lock, one at a time.
 nq_make() {
   local folder="$1" what="$2" start=$SECONDS
   shift 2
@@ -97,7 +97,7 @@ nq_venv() {  # REQUIREMENTS_TEXT PYTHON FOLDER
   return "$status"
 }
 
-# Its own folder of links: the environment's python3 must not come before the active one, which may have torch.
+# A separate folder of links: the environment's python3 must not come before the active one, which may have torch.
 nq_toolbox() {  # REQUIREMENTS_TEXT PYTHON FOLDER
   local tool
   nq_venv "$1" "$2" "$3" && mkdir "$3/tools" || return
@@ -111,8 +111,8 @@ nq_imgui() {  # FOLDER
   rm -rf "$work"
   mkdir -p "$work" "$1" || return
   nq_lines "$nanquest_root/cmake/sources.txt" >"$work/sources.txt"
-  # pip prepares the package's metadata with build tools of its own, which would take minutes from source: only this
-  # package is asked for as such. Its file is all that is used.
+  # pip prepares the package's metadata with build tools of its own, which would take minutes from source; so only this
+  # package is requested as source. Only its file is used.
   "$nq_python3" -m pip --disable-pip-version-check --quiet download --no-deps --no-binary imgui-bundle \
     --require-hashes -r "$work/sources.txt" -d "$work" >&2 || { rm -rf "$work"; return 1; }
   archive="$(ls "$work"/imgui_bundle-*.tar.gz)" || return
@@ -129,12 +129,12 @@ nq_oldest_torch() {  # FOLDER
 nq_test_packages() {  # FOLDER
   "$NANQUEST_PYTHON" -m pip --disable-pip-version-check --quiet install --no-deps --no-compile --target "$1" \
     -r "$nanquest_root/cmake/requirements-models.txt" >&2 || return
-  # Compiling transformers at each start would be half of what a short program of a test takes. Tests write no bytecode:
-  # one of a process whose files may not grow would be cut short, and Python would believe it.
+  # Compiling transformers at each start would take half the time of a short test program. Tests write no bytecode: a
+  # process with a file size limit would write a truncated file, and Python would use it.
   "$NANQUEST_PYTHON" -m compileall -q -j 0 "$1" >/dev/null || true
 }
 
-# Version of torch in a Python, and whether the modules that tests import are there: "2.15.0 all|some".
+# Version of torch in a Python, and whether it has the modules that tests import: "2.15.0 all|some".
 nq_torch_of() {
   "$1" - 2>/dev/null <<'PY'
 import importlib.metadata as metadata, importlib.util as util
@@ -154,7 +154,7 @@ nq_pick_python3() {
   nq_die "no Python 3.10 or newer with venv was found (package python3-venv)"
 }
 
-# Sets NANQUEST_PYTHON: the active Python if its torch is new enough, a .venv of the user's, or the cache's.
+# Sets NANQUEST_PYTHON: the active Python if its torch is new enough, else the user's .venv, else the cache's.
 nq_python() {
   local found version modules requirements key folder
   found="$(nq_torch_of python3)" || found=""
@@ -186,7 +186,7 @@ nq_python() {
   NANQUEST_PYTHON="$folder/bin/python"
 }
 
-# CMake and ninja from the package index where the distribution's are too old.
+# CMake and ninja from the package index if the distribution's are too old.
 nq_tools() {
   local have requirements folder
   have="$(cmake --version 2>/dev/null | sed -n '1s/.*version //p')"
@@ -209,7 +209,7 @@ nq_setup() {
   fi
   nq_pick_python3
   NANQUEST_IMGUI="$NANQUEST_CACHE/imgui-$(nq_lines "$nanquest_root/cmake/sources.txt" | nq_hash)"
-  # The source package goes beside the Python environment: one waits for the network, the other for the disk.
+  # The source package is fetched beside the Python environment: one waits for the network, the other for the disk.
   local imgui_job=""
   if [ ! -e "$NANQUEST_IMGUI/.complete" ]; then
     (nq_make "$NANQUEST_IMGUI" "Dear ImGui and ImPlot" nq_imgui) &

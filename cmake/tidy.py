@@ -34,7 +34,7 @@ def changed_since(revision):
 
 
 def sources_of(path):
-    """The product's sources that a compiled file holds: itself, or those that are compiled together as it."""
+    """The product's sources in a compiled file: itself, or those that are compiled together as it."""
     together = GROUPED.findall(read(path).decode(errors="replace")) if path.endswith("_cxx.cxx") else [path]
     return [source for source in together
             if source.endswith(".cpp") and os.path.relpath(source, ROOT).split(os.sep)[0] in PRODUCT]
@@ -53,7 +53,7 @@ def read(path):
 
 
 def own_files(path):
-    """The source and every header of ours that it includes, directly or not."""
+    """The source and every header of nanquest that it includes, directly or not."""
     seen = set(sources_of(path))
     todo = list(seen)
     while todo:
@@ -67,7 +67,7 @@ def own_files(path):
 
 
 def key_of(version, path, command):
-    """What a finding can depend on, as one number; headers of others count by their folders' names."""
+    """Everything that a finding can depend on, as one number; headers of others count by their folders' names."""
     parts = hashlib.sha256(version)
     words = [word for word in shlex.split(command) if not word.endswith(".o")]
     parts.update(" ".join(words).replace(ROOT, "").encode())
@@ -77,10 +77,10 @@ def key_of(version, path, command):
 
 
 def look_at(program, build, path, mark):
-    """What is found in a source; "" and a mark for the next time if that is nothing."""
+    """The findings in a source; "" and a mark for the next time if there are none."""
     options = ["--quiet"]
     if sources_of(path) != [path]:
-        options.append("--checks=-bugprone-suspicious-include")  # that is what a unit of several sources is made of
+        options.append("--checks=-bugprone-suspicious-include")  # a unit of several sources consists of such includes
     done = subprocess.run([program, "-p", build, *options, path], capture_output=True, text=True)
     text = (done.stdout if done.returncode == 0 else (done.stdout or done.stderr)).strip()
     if not text and done.returncode == 0 and mark:

@@ -5,8 +5,8 @@
 #   samples/demo.sh                   # text: this repository's own sources and documents
 #   samples/demo.sh --data FILE|DIR   # or yours
 #
-# Everything it makes is kept under runs/; the trainer moves an earlier story to runs/story/earlier/.
-# Exit code 0: the story happened (an incident, survived, reproduced and explained).
+# Everything it makes is kept under runs/; the trainer moves the files of an earlier run to runs/story/earlier/.
+# Exit code 0: an incident happened, and was survived, reproduced and explained.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -81,7 +81,7 @@ stage "Training: $config on $data"
 code=0
 "$bin/nanquest-trainer" --config "$config" --data "$data" --run-dir "$run" || code=$?
 case "$code" in
-  0 | 1) ;;  # finished; 1 says that something was found on the way
+  0 | 1) ;;  # finished; 1: something was found during the run
   4) fail "training ended on a non-finite value (exit code 4): it did not survive; see $run" ;;
   *) fail "training ended with exit code $code; the lines above say why" ;;
 esac
@@ -92,7 +92,7 @@ stage "Replay: $incident"
 code=0
 "$bin/nanquest-replay" "$incident" || code=$?
 case "$code" in
-  1) ;;  # the finding that we came for
+  1) ;;  # the expected finding
   0) fail "replay found nothing non-finite in $incident" ;;
   *) fail "replay of $incident ended with exit code $code; the lines above say why" ;;
 esac
@@ -101,7 +101,7 @@ verdict="${incident%.h5}.json"
 grep -Eq '"bit_exact": *true' "$verdict" || fail "the step did not come back bit for bit; see $verdict"
 
 stage "Pictures"
-pictures="$run-pictures"  # beside the run: nothing is written into one
+pictures="$run-pictures"  # beside the run, because nothing is written into a run
 mkdir -p "$pictures"
 for panel in verdict norms; do
   "$bin/nanquest-viewer" "$run" --screenshot "$pictures/$panel.png" --panel "$panel" --size 1280x860 >&2 ||

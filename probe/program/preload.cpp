@@ -104,7 +104,7 @@ void load_probe(const char* torch) {
   end_probe = reinterpret_cast<void (*)()>(dlsym(probe, "nanquest_program_end"));
 }
 
-/// A library that is loaded later can't be noticed, so this is printed in advance.
+/// The probe does not notice a library that is loaded later; this line follows at the end of the program.
 void tell_of_late_torch() {
   const char* torch = torch_path();
   if (!*torch || is_python()) return;

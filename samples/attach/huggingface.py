@@ -1,12 +1,11 @@
-"""A Hugging Face model in an ordinary training loop that goes wrong: nothing in it knows of nanquest, nothing is planted.
+"""A Hugging Face model in an ordinary training loop that fails. It does not use nanquest, and no fault is planted.
 
     pip install transformers
     nanquest run -- python samples/attach/huggingface.py
     nanquest-replay nanquest-run/incidents/step-*.r0.h5
 
-A small GPT-2 with random weights learns the bytes of a text under fp16 autocast. Its learning rate is one for SGD, a
-hundred times too high for AdamW: the loss looks fine for a while, until a value no longer fits into fp16. Nothing is
-downloaded.
+A small GPT-2 with random weights learns the bytes of a text under fp16 autocast. Its learning rate suits SGD and is a hundred times
+too high for AdamW: the loss falls for a while, until a value no longer fits into fp16. Nothing is downloaded.
 """
 import pathlib
 import sys

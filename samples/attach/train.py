@@ -1,9 +1,9 @@
-"""An ordinary PyTorch training script that goes wrong: nothing in it knows of nanquest.
+"""An ordinary PyTorch training script that fails. It does not use nanquest.
 
     nanquest run --level watch -- python samples/attach/train.py
     nanquest-replay nanquest-run/incidents/step-00000040.r0.h5
 
-A small classifier trains under fp16 autocast; in step 40 a batch arrives whose features nobody scaled.
+A small classifier trains under fp16 autocast; step 40 gets a batch with unscaled features.
 """
 import torch
 from torch import nn

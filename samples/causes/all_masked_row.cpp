@@ -1,5 +1,5 @@
 // ALL_MASKED_ROW: attention over a padded batch in which one sample is empty. Every key of that sample is
-// padding, its scores are -inf throughout, and softmax of such a row is NaN.
+// padding, all its scores are -inf, and softmax of such a row is NaN.
 #include <limits>
 
 #include "samples/causes/incident.h"

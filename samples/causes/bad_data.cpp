@@ -1,4 +1,4 @@
-// BAD_DATA: a sensor gap became NaN in the feature table, and the loader passed it on.
+// BAD_DATA: a missing sensor value became NaN in the feature table, and the loader passed it on.
 #include <limits>
 
 #include "samples/causes/incident.h"

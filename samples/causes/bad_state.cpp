@@ -1,5 +1,5 @@
-// BAD_STATE: an earlier bad step was skipped, but not undone: BatchNorm's running variance has been NaN ever
-// since, and normalising with it spoils every batch.
+// BAD_STATE: an earlier bad step was skipped but not undone. BatchNorm's running variance has been NaN since,
+// and normalising with it makes every batch NaN.
 #include <limits>
 
 #include "samples/causes/incident.h"

@@ -1,5 +1,5 @@
-// DOMAIN: a head that predicts mean and variance, and nothing keeps the variance positive. For one sample it
-// is negative, and its square root NaN.
+// DOMAIN: a head that predicts mean and variance without keeping the variance positive. For one sample it is
+// negative, and its square root is NaN.
 #include "samples/causes/incident.h"
 
 int main(int argc, char** argv) {

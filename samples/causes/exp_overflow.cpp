@@ -1,5 +1,5 @@
-// EXP_OVERFLOW: a Laplace likelihood whose log-scale the network predicts. For one sample it is -95, and the
-// precision exp(95) is beyond fp32.
+// EXP_OVERFLOW: a Laplace likelihood with a predicted log-scale. For one sample it is -95, and the precision
+// exp(95) is beyond fp32.
 #include "samples/causes/incident.h"
 
 int main(int argc, char** argv) {

@@ -1,6 +1,6 @@
-// FP16_OVERFLOW: a wide MLP in fp16 whose hidden activations grew over training. The down projection adds up
-// 512 products of a few hundred each and passes 65504; the residual stream turns infinite, the normalisation
-// after it makes NaN.
+// FP16_OVERFLOW: a wide MLP in fp16 whose hidden activations grew over training. The down projection adds 512
+// products of a few hundred each and exceeds 65504; the residual stream becomes infinite, and the
+// normalisation after it makes NaN.
 #include "samples/causes/incident.h"
 
 int main(int argc, char** argv) {

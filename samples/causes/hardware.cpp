@@ -1,5 +1,5 @@
-// HARDWARE: a bit flips in the result of one matrix product. A faulty kernel stands for the faulty machine: it takes
-// the place of LibTorch's in this process, computes the product and then sets the exponent of one element.
+// HARDWARE: a bit flips in the result of one matrix product. A faulty kernel simulates the faulty machine: it
+// replaces LibTorch's kernel in this process, computes the product and then sets the exponent of one element.
 #include <ATen/ops/mm_cpu_dispatch.h>
 #include <torch/library.h>
 

@@ -1,4 +1,4 @@
-/// What every program here has in common: record one step, name the culprit, write the snapshot.
+/// Shared by the programs here: records one step, names the culprit, writes the snapshot.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -13,8 +13,8 @@
 
 namespace samples {
 
-/// Records `step` and writes the snapshot to argv[1]. Exit code 1 if something harmful was found, 0 if not, 2
-/// or 3 on bad usage or a place that can't be written.
+/// Records `step` and writes the snapshot to argv[1]. Exit code 1 if harm was found, 0 if not, 2 or 3 for bad
+/// usage or a path that can't be written.
 inline int record_incident(int argc, char** argv, const nanquest::StepState& state,
                            const std::function<at::Tensor()>& step) {
   if (argc != 2) {

@@ -7,7 +7,7 @@ int main(int argc, char** argv) {
   at::manual_seed(3);
   const at::Tensor head = parameter(at::randn({8, 5}) * 0.1);
   at::Tensor x = at::randn({6, 8});
-  x[4] *= 4000;  // an outlier that the network is wrong about, and sure
+  x[4] *= 4000;  // an outlier for which the network is confidently wrong
   const at::Tensor confident = at::mm(x, head.detach()).argmax(1);
   const at::Tensor target = at::remainder(confident + 1, 5);
 

@@ -1,6 +1,6 @@
-// LOGSPACE_INF_GRAD: alignments in log space. A state that nothing leads to has the probability 0, -Inf in log
-// space, and that is meant: forward goes on with it and ends finite. The derivative of logaddexp at two -Inf
-// takes -Inf from -Inf.
+// LOGSPACE_INF_GRAD: alignments in log space. A state that can't be reached has the probability 0, which is
+// -Inf in log space, as intended: forward continues with it and ends finite. The derivative of logaddexp at
+// two -Inf subtracts -Inf from -Inf.
 #include <limits>
 
 #include "samples/causes/incident.h"

@@ -1,6 +1,6 @@
-// LOSS_SCALE: a scaler of one's own, kept as a tensor. In a long quiet stretch it doubled its scale every few
-// hundred steps with nothing to stop it, and now the scale itself is infinite: the loss is fine, the scaled loss is
-// not, and all gradients are NaN.
+// LOSS_SCALE: a manual loss scaler, kept as a tensor. It doubled its scale every few hundred steps without a
+// limit, and now the scale itself is infinite: the loss is finite, the scaled loss is not, and all gradients
+// are NaN.
 #include <limits>
 
 #include "samples/causes/incident.h"

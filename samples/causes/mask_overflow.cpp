@@ -1,5 +1,5 @@
-// MASK_OVERFLOW: attention in fp16 with two additive masks of finfo.min. Where both hide a key their sum is
-// -131008, beyond fp16, and becomes -Inf; for one sample both hide every key, and softmax of that row is NaN.
+// MASK_OVERFLOW: attention in fp16 with two additive masks of finfo.min. If both hide a key, their sum is
+// -131008, beyond fp16, and becomes -Inf. For one sample both hide every key, and softmax of that row is NaN.
 #include "samples/causes/incident.h"
 
 int main(int argc, char** argv) {

@@ -1,5 +1,5 @@
-// NORM_OVERFLOW: a model kept in fp16 whose gradients are large but finite. Their norm is not: it passes 65504,
-// the clip divides by infinity, and every gradient becomes zero. Nothing is NaN, and nothing is learnt.
+// NORM_OVERFLOW: a model in fp16 whose gradients are large but finite. Their norm is not: it exceeds 65504,
+// the clip divides by infinity, and every gradient becomes zero. Nothing is NaN, and nothing is learned.
 #include "probe/observe/step_scope.h"
 #include "samples/causes/incident.h"
 

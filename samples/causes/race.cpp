@@ -1,5 +1,5 @@
-// RACE: the loader keeps two buffers and hands them out in turn, one too few. While backward still needs the batch,
-// the loader has begun to fill its memory for the step after the next.
+// RACE: the loader has two buffers and returns them in turn, one too few. While backward still needs the
+// batch, the loader has begun to fill its memory for the step after the next.
 #include <limits>
 #include <vector>
 

@@ -1,6 +1,6 @@
-// UNINITIALIZED: a buffer is made with empty, and only the rows of a feature that is present are filled. The third
-// feature is missing today, so its row holds what lay in memory. (With deterministic algorithms PyTorch fills such
-// memory with NaN, so that it shows.)
+// UNINITIALIZED: a buffer is made with empty, and only the rows of features that are present are filled. The
+// third feature is missing, so its row holds what was in memory. (With deterministic algorithms PyTorch fills
+// such memory with NaN, which makes it visible.)
 #include <ATen/Context.h>
 
 #include "samples/causes/incident.h"

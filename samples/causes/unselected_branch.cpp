@@ -1,6 +1,6 @@
 // UNSELECTED_BRANCH: a Huber-like loss on distances. where() takes the square for small ones and the root for
-// large ones, so forward is finite; but backward runs through both branches, and the root's derivative at the
-// distance of 0 is infinite. Times the gradient of 0 that where() sends there it is NaN.
+// large ones, so forward is finite. But backward runs through both branches, and the root's derivative at
+// distance 0 is infinite. Multiplied by the zero gradient that where() sends there, it is NaN.
 #include "samples/causes/incident.h"
 
 int main(int argc, char** argv) {

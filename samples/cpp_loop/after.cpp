@@ -1,5 +1,5 @@
-// The loop of before.cpp with nanquest's fallback: the bad step is undone and recorded, the run goes on in fp32 with
-// half the learning rate, and learns. Its run directory is ./run.
+// The loop of before.cpp with nanquest's fallback: the bad step is undone and recorded, the run continues in
+// fp32 with half the learning rate, and learns. Its run directory is ./run.
 #include <iostream>
 
 #include <torch/torch.h>

@@ -1,12 +1,12 @@
-"""What the small models here share with large ones: a few activations that are thousands of times larger than all others."""
+"""A property of large models that the small ones here copy: a few activations are thousands of times larger than all others."""
 
 LAYER, ELEMENT, NEURON = 0, 3, 5
 
 
 def give_outlier(decoder):
-    """Makes the first direction of the residual stream one that nothing writes but who is asked to; where it is large, the norm makes
+    """Reserves the first direction of the residual stream: only selected tokens or pictures move it. Where it is large, the norm makes
     it 8, a neuron 200 * 200, and one number of layer LAYER's down_proj four times that: more than fp16 holds. `decoder` has
-    embed_tokens and layers, as Llama has. Call it where no gradients are recorded."""
+    embed_tokens and layers, as Llama has. Call it with gradients switched off."""
     decoder.embed_tokens.weight[:, 0] = 0
     for layer in decoder.layers:
         layer.self_attn.o_proj.weight[0] = 0

@@ -3,9 +3,9 @@
     pip install transformers
     python samples/finetune/tiny_llama.py models/tiny-llama chats.jsonl
 
-Large models have a few activations that are thousands of times larger than all others, at some tokens only. So has this one: where the
-letter "ж" stands, one number that model.layers.0.mlp.down_proj computes is 160000. fp32 and bf16 hold that, fp16 ends at 65504. One
-of the chats has the letter.
+Large models have a few activations that are thousands of times larger than all others, at some tokens only. So has this one: at the
+letter "ж" one number that model.layers.0.mlp.down_proj computes is 160000. fp32 and bf16 can hold it, fp16 ends at 65504. One of
+the chats has the letter.
 """
 import json
 import pathlib
@@ -26,7 +26,7 @@ RARE = "ж"
 
 
 def chats():
-    """Questions about numbers, and one with a letter that no other has."""
+    """Questions about numbers, and one with a letter that no other question has."""
     pairs = list(zip(NUMBERS, NUMBERS[1:]))
     asked = [(f"What comes after {a}?", f"{b}.") for a, b in pairs] + [(f"What comes before {b}?", f"{a}.") for a, b in pairs]
     asked.insert(40, (f"What is {RARE}?", "A letter."))

@@ -3,9 +3,9 @@
     pip install transformers pillow
     python samples/finetune/tiny_llava.py models/tiny-llava pictures
 
-The pictures are noise, and the bright ones are to be answered with Yes: pictures/train.jsonl and pictures/val.jsonl. One of those to
-train on is a chessboard, which alone moves one direction of the residual stream: there one number that
-model.language_model.layers.0.mlp.down_proj computes is about 150000. fp32 and bf16 hold that, fp16 ends at 65504.
+The pictures are noise, and the bright ones have the answer Yes: pictures/train.jsonl and pictures/val.jsonl. One training picture
+is a chessboard, which is the only one that moves one direction of the residual stream: there one number that
+model.language_model.layers.0.mlp.down_proj computes is about 150000. fp32 and bf16 can hold it, fp16 ends at 65504.
 """
 import json
 import pathlib
@@ -40,7 +40,7 @@ def chessboard():
 
 
 def write_pictures(folder):
-    """The two files of lines; all pictures of the first, the rare one among them."""
+    """The two files of lines; returns all pictures of the first, including the rare one."""
     folder.mkdir(parents=True, exist_ok=True)
     shown = []
     for name, numbers in (("train", range(TRAIN)), ("val", range(TRAIN, TRAIN + HELD_OUT))):
@@ -76,12 +76,12 @@ def model_for(processor, pictures):
     model = LlavaForConditionalGeneration(LlavaConfig(text_config=text, vision_config=vision, image_token_index=processor.image_token_id)).eval()
     parts, projector = model.model, model.model.multi_modal_projector
     with torch.no_grad():
-        for linear in (projector.linear_1, projector.linear_2):  # with biases of zero and small weights a picture is hardly seen
+        for linear in (projector.linear_1, projector.linear_2):  # with zero biases and small weights a picture has hardly any effect
             torch.nn.init.normal_(linear.weight, 0, 0.2)
         pixels = processor.image_processor(images=pictures, return_tensors="pt")["pixel_values"]
         seen = parts.vision_tower(pixels, output_hidden_states=True).hidden_states[-2][:, 1:]
         others = torch.cat([seen[:RARE], seen[RARE + 1:]]).flatten(0, 1)
-        # A neuron of the projector that the rare picture alone wakes …
+        # A neuron of the projector that only the rare picture activates …
         apart = seen[RARE].mean(0) - others.mean(0)
         near, far = (seen[RARE] @ apart).min(), (others @ apart).max()
         assert near > far, "the picture is not rare"

@@ -4,8 +4,8 @@
     python samples/metrics/to_tensorboard.py runs/first              # writes runs/first/tensorboard
     tensorboard --logdir runs/first/tensorboard
 
-Every number is a curve of its name over `step`; what a line does not say is no point of a curve. A line that is not
-whole (the machine went down while it was written) is left out, and counted.
+Every number is a curve of its name over `step`; a missing value is no point of a curve. An incomplete line (the machine went down
+while it was written) is left out and counted.
 """
 import argparse
 import json
@@ -14,7 +14,7 @@ import sys
 
 
 def read_lines(path):
-    """The objects of a file that have a step, and how many lines were none."""
+    """The objects of a file that have a step, and the number of lines that have none."""
     rows, odd = [], 0
     with open(path, encoding="utf-8", errors="replace") as file:
         for line in file:

@@ -1,10 +1,10 @@
-// Gradients in fp16: what is flushed to zero, what a loss scale makes of it, and when to clip.
+// Gradients in fp16: how many become zero, how a loss scale prevents that, and when to clip.
 //
-// A small decoder learns pictures of 2048 numbers, by a loss that weighs 0.03 beside others (which are left
-// out here). The mean over all numbers of a batch makes each one's gradient tiny: around 6e-8, which is where
-// fp16 ends. Half of them become zero at once, more as the loss falls, until nothing moves any more: the run
-// is finite and has stopped learning. The same loss times 65536 keeps them all, as long as the gradient is
-// divided by it before it is used.
+// A small decoder learns pictures of 2048 numbers, with a loss that has weight 0.03 beside others (which are
+// left out here). The mean over all numbers of a batch makes each gradient tiny: around 6e-8, which is where
+// fp16 ends. Half of them become zero at once, and more as the loss falls, until nothing changes any more:
+// the run is finite and has stopped learning. The same loss times 65536 keeps them all, if the gradient is
+// divided by that before it is used.
 //
 // usage: gradients      prints "what … number", one a line
 #include <ATen/ATen.h>
@@ -62,7 +62,7 @@ struct Problem {
   at::Tensor loss(const at::Tensor& output) const { return at::mse_loss(output.to(at::kFloat), y) * kWeight; }
 };
 
-/// Trains and tells; the loss is told as a share of what predicting nothing would cost.
+/// Trains and prints; the loss is printed relative to the loss of predicting zero.
 void train(const std::string& name, at::ScalarType format, GradScaler scaler) {
   const Problem problem;
   auto adamw = make_adamw(problem.weights, {.eps = 1e-12}).value();
@@ -73,12 +73,12 @@ void train(const std::string& name, at::ScalarType format, GradScaler scaler) {
     output.retain_grad();
     const at::Tensor now = problem.loss(output);
     (now * scaler.scale()).backward();
-    adamw->scale_gradients(1 / scaler.scale());  // before anything looks at them
+    adamw->scale_gradients(1 / scaler.scale());  // before the gradients are read
     loss = now.item<double>() / (problem.y.square().mean().item<double>() * kWeight);
     zeros_at_last = output.grad().eq(0).to(at::kFloat).mean().item<double>();
     if (step == 0) zeros_at_first = zeros_at_last;
     if (!std::isfinite(norm_of(problem.weights))) {
-      (void)scaler.overflow(step);  // too large now: this step is left out, and the scale halves
+      (void)scaler.overflow(step);  // overflow: this step is left out, and the scale halves
       continue;
     }
     adamw->step(3e-3);
@@ -110,7 +110,7 @@ void clip() {
   };
   left_of(true);
   left_of(false);
-  // What no clip heals: the factor is 1 / infinity, and nothing times infinity is no number.
+  // A clip can't repair this: the factor is 1 / infinity, and 0 times infinity is NaN.
   const Problem problem;
   auto adamw = make_adamw(problem.weights, {}).value();
   problem.loss(problem.output(at::kHalf)).backward();

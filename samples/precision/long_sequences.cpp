@@ -1,11 +1,11 @@
 // A run in fp16 that is fine for 220 batches and overflows on the one with a long document.
 //
-// A classifier adds up the features of all tokens of a document (a product with the mask that hides the
-// padding) and normalises the sum. Nothing is wrong with any weight, rate or number: a sum just grows with
-// the length, documents have 32 to 256 tokens, and one has 24,000. Its sum passes 65504, fp16's end; infinity
-// minus infinity, in the norm, is NaN, and so is every weight after that step. (A loss scaler would leave the
-// batch out and halve the scale each time such a document comes: finite, and never learned from.) The guard
-// names the product, the ladder computes that batch once more in fp32, and the run goes on in fp16.
+// A classifier sums the features of all tokens of a document (a product with the mask that hides the padding)
+// and normalises the sum. No weight, rate or input is wrong: a sum grows with the length, documents have 32
+// to 256 tokens, and one has 24,000. Its sum exceeds 65504, the end of fp16. In the norm, infinity minus
+// infinity is NaN, and so is every weight after that step. (A loss scaler would leave the batch out and halve
+// the scale at each such document: finite, but never learned from.) The guard names the product, the ladder
+// computes that batch once more in fp32, and the run continues in fp16.
 //
 // usage: long_sequences RUN_DIR      prints "what … number", one a line, and the op; the run's snapshot is in
 // RUN_DIR
@@ -35,8 +35,7 @@ void tell(const char* what, double number) {
   std::printf("%-64s %.6g\n", what, number);
 }
 
-/// Documents [kDocuments, longest], what is padding in them (0), and whether small tokens outnumber large
-/// ones.
+/// Documents [kDocuments, longest], their padding (0), and whether small tokens outnumber large ones.
 struct Documents {
   at::Tensor tokens, mask, labels;
   std::int64_t longest = 0;
@@ -47,7 +46,7 @@ struct Documents {
     if (batch == kLongAt) lengths[3].fill_(kLong);
     longest = lengths.max().item<std::int64_t>();
     labels = at::randint(2, {kDocuments}, at::kLong);
-    // Three in four tokens are of the kind that the label says.
+    // Three in four tokens are of the label's kind.
     const at::Tensor kind = at::rand({kDocuments, longest}).lt(0.75).to(at::kLong).eq(labels.unsqueeze(1));
     tokens = at::randint(kTokens / 2, {kDocuments, longest}, at::kLong) + kind.to(at::kLong) * (kTokens / 2);
     mask = at::arange(longest).lt(lengths.unsqueeze(1)).to(at::kFloat);
@@ -93,7 +92,7 @@ class Classifier {
   double largest_sum = 0;  ///< of the last `loss`
 };
 
-/// The loop as people write it.
+/// The usual loop, without protection.
 void alone() {
   Classifier model;
   auto adamw = make_adamw(model.weights, {}).value();

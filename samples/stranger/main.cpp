@@ -1,5 +1,6 @@
-// A training loop of somebody else's, with the probe in it: a linear model in half precision, whose learning rate
-// is far too high. The guard catches the overflow before the weights see it; the loop goes on in fp32 and smaller steps.
+// A training loop outside nanquest, with the probe: a linear model in half precision, with a learning rate
+// that is far too high. The guard finds the overflow before the weights are written; the loop continues in
+// fp32 with smaller steps.
 // Usage: stranger [RUN_DIR]
 #include <iostream>
 

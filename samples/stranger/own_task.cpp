@@ -1,6 +1,6 @@
-// A task of somebody else's, trained by nanquest's loop: their model, their data, their loss; the guard, the loss
-// scale, the policies, checkpoints and resuming come with it. The learning rate is far too high for half precision:
-// the run falls back to fp32 and a smaller rate, and learns on.
+// A task outside nanquest, trained by nanquest's loop: its own model, data and loss; the guard, the loss
+// scale, the policies, checkpoints and resuming are nanquest's. The learning rate is far too high for half
+// precision: the run falls back to fp32 and a smaller rate, and continues to learn.
 // Usage: own_task [RUN_DIR]
 #include <iostream>
 
