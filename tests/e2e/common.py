@@ -1,4 +1,4 @@
-"""What the end-to-end tests share: where the programs are, how to run them, what a failure must look like."""
+"""Shared by the end-to-end tests: where the programs are, how to run them, what a failure must look like."""
 
 import os
 import pathlib
@@ -16,7 +16,7 @@ OK, FINDING, USAGE, BAD_FILE, NON_FINITE = 0, 1, 2, 3, 4
 
 
 class ProgramTest(unittest.TestCase):
-    """A test with a scratch folder that is gone afterwards."""
+    """A test with a temporary folder."""
 
     maxDiff = None
 
@@ -36,7 +36,7 @@ class ProgramTest(unittest.TestCase):
                          f"{' '.join(process.args)}\nstdout: {process.stdout}\nstderr: {process.stderr}")
 
     def assert_refused(self, process, code, *words):
-        """The program ended with `code`, printed no result, and said why in one line that holds all the words."""
+        """The program ended with `code`, printed no result, and gave the reason in one line that holds all the words."""
         self.assert_exit(process, code)
         lines = [line for line in process.stderr.splitlines() if line.strip()]
         for word in words:
@@ -58,21 +58,21 @@ class ProgramTest(unittest.TestCase):
         self.assertEqual(process.stderr, "")
 
     def assert_nothing_half_written(self, folder):
-        """No temporary files stay behind."""
+        """No temporary files remain."""
         leftovers = [str(path) for path in pathlib.Path(folder).rglob("*")
                      if path.is_file() and (path.suffix in (".tmp", ".part", ".new") or ".tmp" in path.name)]
         self.assertEqual(leftovers, [])
 
 
 def inside_small_disk(script, size="2m", options=""):
-    """The command that runs a shell script with a tmpfs of this size mounted on $1, seen by nobody else."""
+    """The command that runs a shell script with a tmpfs of this size mounted on $1, invisible to other processes."""
     mount = f'mount -t tmpfs -o size={size}{options} tmpfs "$1" && {script}'
     unshare = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
     return [*unshare, "sh", "-c", mount, "sh"]
 
 
 def can_mount():
-    """Whether this machine lets a test mount a disk of its own."""
+    """Whether a test may mount a disk on this machine."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             return subprocess.run([*inside_small_disk("true"), folder], capture_output=True).returncode == 0
@@ -81,7 +81,7 @@ def can_mount():
 
 
 def incident_of(run):
-    """The first incident's snapshot of a run directory."""
+    """The snapshot of the first incident in a run directory."""
     found = sorted(path for path in (pathlib.Path(run) / "incidents").glob("step-*.h5")
                    if not path.name.endswith(".replay.h5"))
     assert found, f"{run} has no incident; the demo test makes it"

@@ -53,11 +53,11 @@ class Demo(common.ProgramTest):
         self.assertIs(verdict["fix"]["verified"], True, verdict["fix"])
 
     def test_5_training_ended_lower_and_finite(self):
-        """By the series that the run wrote, not by what it printed."""
-        import h5py  # the environment of the tests has it
+        """Judged by the series that the run wrote, not by its output."""
+        import h5py  # installed in the tests' environment
         with h5py.File(next(common.STORY.glob("series.r*.h5")), "r") as file:
             rows = file["history/scalars/values"][()]
-        steps, losses = rows[:, 0], rows[:, 1]  # the order of columns that probe/step/history.h promises
+        steps, losses = rows[:, 0], rows[:, 1]  # order of columns as in probe/step/history.h
         self.assertGreater(len(steps), 50)
         self.assertTrue((steps[1:] >= steps[:-1]).all())
         good = losses[[math.isfinite(value) for value in losses]]

@@ -1,4 +1,4 @@
-"""A stranger's project: nanquest installed into a prefix, found by find_package, linked, built and run."""
+"""A separate project: nanquest installed into a prefix, found by find_package, linked, built and run."""
 
 import difflib
 import json
@@ -16,7 +16,7 @@ CMAKE = os.environ.get("NANQUEST_CMAKE", "cmake")
 
 class Stranger(common.ProgramTest):
     def run_ok(self, *command):
-        # Every source here reads all of LibTorch's headers: what was compiled for an earlier run of this test is kept.
+        # Every source here reads all of LibTorch's headers, so objects of earlier runs of this test are reused.
         environment = dict(os.environ, CCACHE_BASEDIR=str(self.scratch), CCACHE_NOHASHDIR="1")
         if shutil.which("ccache"):
             environment.setdefault("CMAKE_CXX_COMPILER_LAUNCHER", "ccache")
@@ -29,7 +29,7 @@ class Stranger(common.ProgramTest):
         prefix, build = self.scratch / "prefix", self.scratch / "build"
         for component in components:
             self.run_ok(CMAKE, "--install", BUILD, "--prefix", prefix, "--component", component)
-        # From a copy elsewhere, so that nothing of this checkout is found by accident.
+        # From a copy elsewhere, so that no file of this checkout is found by accident.
         source = shutil.copytree(common.ROOT / "samples" / sample, self.scratch / "source")
         self.run_ok(CMAKE, "-S", source, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
                     f"-DCMAKE_PREFIX_PATH={prefix}")

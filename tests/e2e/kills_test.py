@@ -1,8 +1,8 @@
 """kill -9 at any moment of a run that saves at every step, keeps a tape and has an incident: nothing is lost.
 
-NANQUEST_KILLS says how often (8; at night 1000). Whatever moment it is, each file that has its final name is whole, and the run
-that goes on ends with the bytes and the losses of the run that nobody killed. Moments are drawn anew each time (NANQUEST_KILLS_SEED
-makes them those of a run that failed).
+NANQUEST_KILLS is the number of kills (8; at night 1000). At any moment, each file with its final name is complete, and the
+continued run ends with the bytes and losses of the run without kills. Moments are drawn anew each time (NANQUEST_KILLS_SEED
+repeats those of a failed run).
 """
 
 import json
@@ -43,7 +43,7 @@ class Kills(common.ProgramTest):
         return sorted((run_dir / "incidents").glob("*.r0.h5"))
 
     def assert_whole(self):
-        """Files of incidents that are new or changed since the last look can be read."""
+        """Files of incidents that are new or changed since the last check can be read."""
         for path in self.incidents(self.run_dir):
             stamp = path.stat().st_mtime_ns, path.stat().st_size
             if self.seen.get(path) == stamp:
@@ -52,10 +52,10 @@ class Kills(common.ProgramTest):
             self.assert_exit(self.run_program("replay", "info", path), common.OK)
 
     def killed_after(self, seconds):
-        """True if the run was killed; else it is over, well."""
+        """True if the run was killed; otherwise it ended normally."""
         states = list((self.run_dir / "checkpoints").glob("state-*.safetensors")) if self.run_dir.exists() else []
         if not states and self.run_dir.exists():
-            shutil.rmtree(self.run_dir)  # it was killed before it had anything to go on from
+            shutil.rmtree(self.run_dir)  # it was killed before its first checkpoint
         with open(self.scratch / "said.txt", "w+", encoding="utf-8") as said:
             process = subprocess.Popen(self.command(self.run_dir, *(["--resume"] if states else [])), stdout=said, stderr=said)
             try:
@@ -81,7 +81,7 @@ class Kills(common.ProgramTest):
         while kills < KILLS:
             self.seen.clear()
             shutil.rmtree(self.run_dir, ignore_errors=True)
-            # No life without an end: one kill in eight tries comes late enough for any run to be through.
+            # Every run must end: one kill in eight is late enough for any run to finish.
             while self.killed_after(draw.uniform(0, longest) if draw.random() > 0.125 else 10 * longest + 10):
                 kills += 1
                 with self.subTest(kill=kills, seed=SEED):

@@ -30,7 +30,7 @@ class Replay(common.ProgramTest):
         self.assertEqual(written["culprit"], verdict["culprit"])
 
     def test_same_verdict_twice(self):
-        """Replay is a function of the file: nothing of the first run changes the second."""
+        """Replay depends on the file only: nothing of the first run changes the second."""
         first = self.run_program("replay", self.snapshot, "--json")
         second = self.run_program("replay", self.snapshot, "--json")
         self.assertEqual(json.loads(first.stdout)["culprit"], json.loads(second.stdout)["culprit"])
@@ -43,7 +43,7 @@ class Replay(common.ProgramTest):
         self.assert_nothing_half_written(self.scratch)
 
     def test_snapshot_on_a_read_only_disk(self):
-        """The verdict needs no place to write: it is printed, and what could not be kept is said."""
+        """The verdict needs no writable place: it is printed, with a line about what could not be written."""
         if not common.can_mount():
             self.skipTest("this machine lets no test mount a disk of its own (unshare and mount tmpfs)")
         disk = self.scratch / "disk"

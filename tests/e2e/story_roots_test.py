@@ -1,7 +1,8 @@
-"""The story of samples/configs/story.toml, from other seeds: its root is told from the incident's file alone.
+"""The story of samples/configs/story.toml with other seeds: its root is found from the incident's file alone.
 
-A run ends at its incident here; NANQUEST_STORY_SEEDS says how many there are (3; at night 20). Its rate is far too high, which is
-known by construction; that the incident is the rate's doing is checked with the trainer itself, which at a tenth of it goes on.
+A run ends at its incident here; NANQUEST_STORY_SEEDS is the number of seeds (3; at night 20). Its rate is far too high, which is
+known by construction. That the rate causes the incident is checked with the trainer itself: with a tenth of the rate it
+continues.
 """
 
 import json
@@ -37,7 +38,7 @@ class StoryRoots(common.ProgramTest):
             _, rehearsal = self.root_of(seed)
             root = rehearsal["root"] or {}
             with self.subTest(seed):
-                # Another root than that would be worse than none.
+                # A wrong root would be worse than none.
                 self.assertIn(root.get("cause"), (None, "UNKNOWN", "DIVERGENCE"), rehearsal)
             if root.get("cause") == "DIVERGENCE" and any(change.startswith("lr=") for change in root["cured"]):
                 named.append(seed)

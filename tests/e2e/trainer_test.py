@@ -1,4 +1,4 @@
-"""nanquest-trainer as a person meets it: help, exit codes, and what it says to bad input and bad disks."""
+"""nanquest-trainer on the command line: help, exit codes, and its answers to bad input and bad disks."""
 
 import importlib.util
 import json
@@ -142,7 +142,7 @@ class Trainer(common.ProgramTest):
         self.assertEqual(self.run_dir.read_text(), "mine")
 
     def on_disk(self, script, size="2m", options=""):
-        """Runs `script` (with $1 the mounted folder, $0's program in $2 …) on a disk of its own."""
+        """Runs `script` (with $1 the mounted folder, $0's program in $2 …) on a separate disk."""
         if not common.can_mount():
             self.skipTest("this machine lets no test mount a disk of its own (unshare and mount tmpfs)")
         disk = self.scratch / "disk"
@@ -158,11 +158,11 @@ class Trainer(common.ProgramTest):
         self.assertNotIn("left:", process.stdout)
 
     def test_full_run_directory(self):
-        """The disk fills up while training: said, with the right code, and no temporary file stays."""
+        """The disk fills up during training: reported, with the right code, and no temporary file remains."""
         process = self.on_disk('disk="$1"; shift; "$@"; code=$?; find "$disk" -type f -printf "left: %f %s\\n"; exit $code',
                                size="64k")
         self.assert_exit(process, common.BAD_FILE)
-        # The history that found no room is a remark of the first step; the weights that did not end the run.
+        # History that could not be written is a remark in the first step; weights that could not be written end the run.
         self.assertEqual([1, 1], [len([line for line in process.stderr.splitlines() if line.startswith(what) and "disk/run" in line])
                                   for what in ("no series is written: ", "nanquest-trainer: ")], process.stderr)
         left = [line for line in process.stdout.splitlines() if line.startswith("left: ")]
@@ -181,7 +181,7 @@ class Trainer(common.ProgramTest):
         self.assert_nothing_half_written(self.run_dir)
 
     def test_a_level_is_given_in_full(self):
-        """Never silently lowered."""
+        """Never lowered silently."""
         for level in ("trace", "watch"):
             process = self.train("--data", self.text, *SMALL, "--level", level)
             self.assert_exit(process, common.OK)
@@ -190,7 +190,7 @@ class Trainer(common.ProgramTest):
         self.assert_refused(self.train("--data", self.text, *SMALL, "--level", "loud"), common.USAGE, "level", "watch")
 
     def test_a_loss_scale_far_too_high_is_calibrated_at_every_level(self):
-        """More halvings in a row than any limit on them: no incident, no fallback, the same weights."""
+        """More halvings in a row than any limit: no incident, no fallback, the same weights."""
         weights = set()
         for level in ("off", "guard", "trace", "watch"):
             process = self.train("--data", self.text, *SMALL, "--level", level, "--json", "--amp-dtype", "fp16",

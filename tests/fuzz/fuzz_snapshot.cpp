@@ -1,11 +1,11 @@
 // fuzz_snapshot SECONDS SEED FINDS [FOLDER…]: opens mutated snapshots, and every file of FINDS, in children.
-// What is mutated: a snapshot made for it, and every *.h5 of the folders. SEED 0 stands for today's: each
-// night has its own.
+// It mutates a snapshot made for this and every *.h5 of the folders. SEED 0 is today's seed: each night has
+// its own.
 //
-// Half of the mutants keep their (now wrong) seal, as damaged files do, and must be refused or give an
-// error for the tensor that was hit. The other half is sealed again, as a forger would, so that libhdf5 and
-// the guards meet the mutations. A child that dies or hangs is a find: its file is kept in FINDS. Exit code
-// 1 then.
+// Half of the mutants keep their (now wrong) seal, like damaged files. They must be refused or give an error
+// for the tensor that was hit. The other half is sealed again, as a forger would, so that libhdf5 and the
+// guards read the mutations. A child that dies or hangs is a find: its file is kept in FINDS, and the exit
+// code is 1.
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -32,8 +32,7 @@ using namespace nanquest;
 
 constexpr int kPerChild = 40;
 
-/// Reads all there is; returns how many tensors differ from `want` without an error (must be none if
-/// `sealed`).
+/// Reads everything; returns how many tensors differ from `want` without an error (must be none if `sealed`).
 int read_everything(const std::string& path, bool& opened) {
   Result<SnapshotReader> reader = SnapshotReader::open(path);
   opened = reader.ok();
@@ -54,10 +53,10 @@ struct Seed {
   int major = kFormatMajor, minor = kFormatMinor;
 };
 
-/// One change: a byte, a bit, a number that lengths and offsets trip over, or a piece of the file in another
-/// place.
+/// One change: a byte, a bit, a number that is difficult for lengths and offsets, or a piece of the file
+/// moved to another place.
 void change(std::string& bytes, std::mt19937& random) {
-  // Metadata stand at the front more often than not: look there twice as often.
+  // Metadata are mostly at the front, so changes are twice as frequent there.
   const std::size_t range = random() % 2 == 0 ? bytes.size() : std::min<std::size_t>(bytes.size(), 40000);
   const std::size_t at = random() % range, left = bytes.size() - at;
   constexpr std::uint64_t numbers[] = {0,
@@ -146,7 +145,7 @@ std::vector<std::string> snapshots_in(const std::string& folder) {
   return paths;
 }
 
-/// The snapshot made for it, and those of the folders with the versions that their seals name.
+/// The snapshot made for this, and those of the folders with the versions in their seals.
 std::vector<Seed> seeds_of(const std::string& made, const std::vector<std::string>& folders) {
   std::vector<Seed> seeds = {{*read_whole_file(made)}};
   for (const std::string& folder : folders)

@@ -1,5 +1,5 @@
-// make_golden_snapshot FILE [BESIDE]: writes the golden file of the present format. Run once per format
-// version, and per way of writing it (with BESIDE a tensor is in a file of that name in the same folder); the
+// make_golden_snapshot FILE [BESIDE]: writes the golden file of the current format. Run it once per format
+// version and per way of writing it (with BESIDE a tensor is in a file of that name in the same folder). The
 // result is committed and never written again.
 #include <cstdio>
 

@@ -7,7 +7,7 @@
 
 #include <ATen/ATen.h>
 
-/// What a loop has: a model as torch::nn's are, a loss, an optimizer.
+/// Parts of a loop: a model like torch::nn's, a loss, an optimizer.
 struct Model {
   torch::OrderedDict<std::string, at::Tensor> named_parameters();
   torch::OrderedDict<std::string, at::Tensor> named_buffers();

@@ -1,4 +1,4 @@
-/// Bytes that are easy to make again.
+/// Bytes that are easy to reproduce.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What would become of values in another format at a loss scale: against PyTorch's own casts, and by hand.
+// Fit of values in another format at a loss scale: compared with PyTorch's own casts, and by hand.
 #include "probe/numerics/fit.h"
 
 #include <gtest/gtest.h>
@@ -22,8 +22,9 @@ FitCounts spread() {
   return counts;
 }
 
-/// Made by PyTorch 2.15: (x.double() * 2**scale).float().to(format), counted. It saturates in float8_e4m3fn:
-/// overflow there is |x| * 2^scale > 464, the middle between 448 and the next that would be (numpy).
+/// Made by PyTorch 2.15: (x.double() * 2**scale).float().to(format), counted. PyTorch saturates in
+/// float8_e4m3fn: overflow there is |x| * 2^scale > 464, the middle between 448 and the number that would
+/// follow (numpy).
 TEST(Fit, CountsWhatPyTorchsCastsGive) {
   struct Case {
     int scale;
@@ -55,7 +56,7 @@ TEST(Fit, CountsWhatPyTorchsCastsGive) {
     EXPECT_EQ(counts.in(c.format, c.scale), c.fit) << info(c.format).name << " at 2^" << c.scale;
 }
 
-/// The ends of each format, and their neighbours, at scales that move them: what rounding says itself.
+/// The ends of each format and their neighbours, at scales that move them: compared with the rounding itself.
 TEST(Fit, AtTheEndsItIsWhatRoundingSays) {
   for (const Format format : kFitFormats) {
     const FormatInfo& f = info(format);
@@ -88,7 +89,8 @@ TEST(Fit, WhatIsFarAwayOrNoNumberIsNoTrouble) {
       EXPECT_EQ(counts.in(format, scale), (Fit{1, 1, 0}));
 }
 
-/// fp16 holds up to 65504 and from 2^-24: of 1 and 3 neither overflows up to 2^14, nor is flushed from 2^-24.
+/// fp16 ends at 65504 and begins at 2^-24: 1 and 3 do not overflow up to 2^14, and are not flushed from 2^-24
+/// on.
 TEST(Fit, ScalesThatHurtNothing) {
   FitCounts counts;
   counts.add(1);

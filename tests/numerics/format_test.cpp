@@ -82,7 +82,7 @@ TEST(Element, PatternsOfDoubleAgreeWithDecoding) {
   }
 }
 
-// The device merges what threads saw in any order; the CPU can run the same code.
+// The device merges what its threads counted in any order; the CPU can run the same code.
 TEST(Element, StatsMergeInAnyOrder) {
   const float values[] = {1, -2, NAN, 0, 1e-40F, INFINITY, -INFINITY, 3, -0.0F, 0.5F};
   ElementStats whole, parts[3], merged;

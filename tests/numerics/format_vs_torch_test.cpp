@@ -1,5 +1,5 @@
-// PyTorch's own casts are the independent side: every pattern of the small formats, and rounding at every
-// border.
+// PyTorch's own casts are the independent reference: every pattern of the small formats, and rounding at
+// every border.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -61,8 +61,8 @@ void expect_same_casts(const at::Tensor& values) {
       const double x = wide.data_ptr<double>()[i];
       const std::uint64_t ours = encode(format, x), theirs = element_bits(cast, i);
       if (format == Format::fp8_e4m3 && std::fabs(static_cast<float>(x)) > 464) {
-        // PyTorch's releases differ here: NaN, or (2.15) the largest number, even for Inf. Ours is OCP's
-        // unsaturated NaN.
+        // PyTorch's releases differ here: NaN, or (2.15) the largest number, even for Inf. nanquest uses
+        // OCP's unsaturated NaN.
         ASSERT_TRUE(std::isnan(decode(format, ours))) << x;
         ASSERT_TRUE(std::isnan(decode(format, theirs)) || std::fabs(decode(format, theirs)) == 448) << x;
       } else if (std::isnan(decode(format, theirs))) {
@@ -74,7 +74,7 @@ void expect_same_casts(const at::Tensor& values) {
   }
 }
 
-/// Every number of the format, every midpoint between neighbours, and what lies just beside those.
+/// Every number of the format, every midpoint between neighbours, and the values just beside those.
 at::Tensor borders(Format format, at::ScalarType type) {
   std::vector<double> out;
   const std::uint64_t half = std::uint64_t{1} << (info(format).storage_bits - 1);

@@ -18,7 +18,7 @@ using testing::raw_element;
 
 constexpr DType kLoops[] = {DType::float64, DType::float32, DType::float16, DType::bfloat16};
 
-/// What a gradient scaler makes of an element: the product in the format (16-bit ones in fp32), then rounded.
+/// An element after a gradient scaler: the product in the format (16-bit ones in fp32), then rounded.
 double scaled(DType type, double x, double factor) {
   if (type == DType::float64) return x * factor;
   const float product = static_cast<float>(x) * static_cast<float>(factor);
@@ -94,7 +94,7 @@ TEST(Implementation, TheVariablePicksALowerSet) {
   for (const detail::Implementation* one : all) EXPECT_EQ(&detail::implementation_named(one->name), one);
   EXPECT_EQ(&detail::implementation_named(nullptr), all.back());
   EXPECT_EQ(&detail::implementation_named("mmx"), all.back());
-  // ctest runs this program once per set.
+  // ctest runs this program once per instruction set.
   EXPECT_EQ(&detail::implementation(), &detail::implementation_named(std::getenv("NANQUEST_SIMD")));
 }
 

@@ -15,8 +15,8 @@ namespace {
 
 using testing::pattern;
 
-// From an implementation of hash.h's definition in Python with integers of any size. Snapshots hold these
-// hashes: if this fails, the code is wrong, never the table.
+// From a Python implementation of hash.h's definition with unbounded integers. Snapshots hold these hashes:
+// if this fails, the code is wrong, never the table.
 TEST(Hash, KnownAnswersNeverChange) {
   const struct {
     std::size_t bytes;
@@ -33,7 +33,7 @@ TEST(Hash, KnownAnswersNeverChange) {
   }
 }
 
-// From the same Python, which cuts and joins the parts by itself.
+// From the same Python program, which cuts and joins the parts itself.
 TEST(Hash, KnownAnswersOfContentsNeverChange) {
   const struct {
     std::size_t bytes;
@@ -53,7 +53,7 @@ TEST(Hash, KnownAnswersOfContentsNeverChange) {
 }
 
 TEST(Hash, ContentsOfManyPartsInPiecesOfAnySize) {
-  const auto bytes = pattern(130 * kHashPart + 77);  // more parts than a block holds of their hashes
+  const auto bytes = pattern(130 * kHashPart + 77);  // more parts than a block has room for hashes
   std::vector<std::uint64_t> parts;
   for (std::size_t at = 0; at < bytes.size(); at += kHashPart)
     parts.push_back(hash_bytes(bytes.data() + at, std::min(kHashPart, bytes.size() - at)));

@@ -18,7 +18,7 @@ using testing::random_elements;
 
 constexpr DType kTypes[] = {DType::float64, DType::float32, DType::float16, DType::bfloat16};
 
-/// Every table's histogram is the naive one, and what was in it before is still there.
+/// Every implementation's histogram equals the naive one plus its previous contents.
 void expect_exponents(DType type, const std::vector<unsigned char>& data) {
   const std::size_t n = data.size() / dtype_size(type);
   ExponentHistogram want{};
@@ -50,7 +50,7 @@ TEST(ExponentHistogram, EveryTableCountsEveryMix) {
         expect_exponents(type, random_elements(type, n, mix, rng));
 }
 
-// The kernels look for exponents sixteen at a time from the largest one down, and give that up after 128.
+// The kernels search exponents sixteen at a time from the largest down, and stop that after 128.
 TEST(ExponentHistogram, AnyNumberOfExponentsInABlock) {
   std::mt19937_64 rng(22);
   for (const DType type : kTypes) {

@@ -1,5 +1,4 @@
-/// The slow, obvious scan that the fast one is compared with: decodes every element to double and looks at
-/// it.
+/// The slow, obvious scan for comparison with the fast one: decodes every element to double.
 #pragma once
 
 #include <cmath>
@@ -14,7 +13,7 @@
 namespace nanquest::testing {
 
 inline std::uint64_t raw_element(DType type, const void* data, std::size_t i) {
-  std::uint64_t bits = 0;  // little-endian hosts only: these tests run on such
+  std::uint64_t bits = 0;  // these tests run on little-endian hosts only
   std::memcpy(&bits, static_cast<const unsigned char*>(data) + i * dtype_size(type), dtype_size(type));
   return bits;
 }
@@ -51,7 +50,7 @@ inline ScanResult naive_scan(DType type, const void* data, std::size_t n,
   return r;
 }
 
-/// Asserts that every counter is equal, and Σx² within `tolerance` of it, relative.
+/// Asserts that every counter is equal, and Σx² within `tolerance`, relative.
 #define EXPECT_SAME_SCAN(got, want, tolerance)                                 \
   do {                                                                         \
     const ::nanquest::ScanResult g_ = (got), w_ = (want);                      \
@@ -71,7 +70,7 @@ inline ScanResult naive_scan(DType type, const void* data, std::size_t n,
     }                                                                          \
   } while (false)
 
-/// How far Σx² may be off, relative: what scan.h promises.
+/// The relative error of Σx² that scan.h allows.
 inline double sum_tolerance(DType type) {
   return dtype_size(type) == 2 ? 0x1p-30 : 1e-13;
 }

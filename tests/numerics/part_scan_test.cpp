@@ -1,4 +1,4 @@
-// The CUDA kernel's phases, run on the CPU: counts, extremes and hash against the CPU's own scan.
+// The CUDA kernel's phases, run on the CPU: counts, extremes and hash compared with the CPU's own scan.
 #include "probe/numerics/part_scan.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace nanquest {
 namespace {
 
-/// The threads of a group in some order: between two barriers a GPU promises none.
+/// The threads of a group in some order: between two barriers a GPU guarantees none.
 std::vector<int> some_order(std::mt19937_64& rng) {
   std::vector<int> order(PartScan<LayoutFp32>::kThreads);
   std::iota(order.begin(), order.end(), 0);
@@ -28,7 +28,7 @@ ScanAndHash scan_as_a_device(DType type, const void* data, std::size_t n, std::m
   return merge_parts(type, n, found);
 }
 
-/// Lengths around every border: of words, stripes, blocks and parts.
+/// Lengths around every border of words, stripes, blocks and parts.
 std::vector<std::size_t> lengths(DType type) {
   std::vector<std::size_t> all = {0, 1, 2, 3, 5};
   for (const std::size_t border : {std::size_t{8}, std::size_t{64}, kHashBlock, 5 * kHashBlock, kHashPart}) {

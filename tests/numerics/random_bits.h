@@ -1,4 +1,5 @@
-/// Random memory full of what breaks scans: NaN, Inf, subnormals, zeros of both signs, borders, and any bits.
+/// Random memory with values that are difficult for scans: NaN, Inf, subnormals, zeros of both signs,
+/// borders, and any bits.
 #pragma once
 
 #include <cstring>
@@ -9,7 +10,7 @@
 
 namespace nanquest::testing {
 
-/// What a test tensor is made of.
+/// The kind of values in a test tensor.
 enum class Mix { ordinary, with_zeros, with_subnormals, hostile, any_bits, only_zeros, only_bad };
 inline constexpr Mix kMixes[] = {Mix::ordinary, Mix::with_zeros, Mix::with_subnormals, Mix::hostile,
                                  Mix::any_bits, Mix::only_zeros, Mix::only_bad};

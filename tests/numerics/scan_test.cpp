@@ -80,7 +80,7 @@ TEST(Scan, EveryTableOfKernelsGivesTheSameBits) {
       }
 }
 
-// The counters of a block are as narrow as its elements: full blocks of one kind are where they are largest.
+// The counters of a block are as narrow as its elements: in full blocks of one kind they are largest.
 TEST(Scan, WholeBlocksOfOneKindAreCountedByEveryTable) {
   for (const DType type : {DType::float64, DType::float32, DType::float16, DType::bfloat16}) {
     const Format format = *format_of(type);
@@ -100,7 +100,7 @@ TEST(Scan, WholeBlocksOfOneKindAreCountedByEveryTable) {
   }
 }
 
-// Half zeros, as a ReLU leaves them, and magnitudes over the whole format: what makes sums lose bits.
+// Half zeros, as after a ReLU, and magnitudes over the whole format: sums lose bits most easily.
 TEST(Scan, SumOfSquaresHoldsOverTheWholeRangeOfEveryTable) {
   std::mt19937_64 rng(9);
   for (const DType type : {DType::float32, DType::float16, DType::bfloat16}) {
@@ -126,7 +126,7 @@ TEST(Scan, SumOfSquaresHoldsOverTheWholeRangeOfEveryTable) {
   }
 }
 
-// Blocks with and without zeros in turn take every path from one kind of block to the next.
+// Alternating blocks with and without zeros take every path from one kind of block to the next.
 TEST(Scan, BlocksOfChangingKindsAgreeWithTheNaiveScan) {
   std::mt19937_64 rng(11);
   for (const DType type : {DType::float64, DType::float32, DType::float16, DType::bfloat16}) {

@@ -18,7 +18,7 @@ struct Seen {
   std::size_t inputs, outputs;
 };
 
-/// Writes down what it is shown; runs ATen ops itself to prove that those are not observed.
+/// Stores what it is shown; runs ATen ops itself to prove that those are not observed.
 struct Collector : OpSink {
   struct Frame : OpFrame {
     Seen seen;
@@ -60,7 +60,7 @@ TEST(Observer, CompositesDescendAndKernelsAreShownOnce) {
   }
   EXPECT_FALSE(sink.has("aten::linear"));
   EXPECT_TRUE(sink.has("aten::addmm"));
-  // What addmm and ones call inside themselves is theirs.
+  // Ops that addmm and ones call internally are not shown.
   EXPECT_FALSE(sink.has("aten::expand"));
 }
 
@@ -160,9 +160,10 @@ TEST(Observer, WhoRestsIsToldNothingUntilItWakes) {
   (void)x.exp();
   session->rest();
   session->rest();
-  EXPECT_FALSE(at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION).has_value());  // no op pays for it
+  EXPECT_FALSE(at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION)
+                   .has_value());  // no op has the cost of a callback
   x.log().sum().backward();
-  std::thread([&] { session->wake(); }).join();  // not its thread
+  std::thread([&] { session->wake(); }).join();  // another thread
   (void)x.tan();
   session->wake();
   EXPECT_TRUE(at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION).has_value());
@@ -171,7 +172,7 @@ TEST(Observer, WhoRestsIsToldNothingUntilItWakes) {
   EXPECT_FALSE(sink.has("aten::log"));
   EXPECT_FALSE(sink.has("aten::tan"));
   EXPECT_TRUE(sink.has("aten::sin"));
-  EXPECT_TRUE(sink.has("aten::cos"));  // the derivative: nodes are told again too
+  EXPECT_TRUE(sink.has("aten::cos"));  // the derivative: nodes are reported again too
   const auto derivative =
       std::find_if(sink.all.begin(), sink.all.end(), [](const Seen& s) { return s.name == "aten::cos"; });
   EXPECT_TRUE(derivative->node.in_backward);

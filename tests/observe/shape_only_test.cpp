@@ -1,5 +1,5 @@
-// What op_facts says lends only its shape is asked of every operator that LibTorch has: none of its values
-// may change what comes out.
+// Checks every operator of LibTorch of which op_facts says that it uses only an argument's shape: the
+// argument's values must not change the result.
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <gtest/gtest.h>
@@ -15,12 +15,12 @@
 namespace nanquest {
 namespace {
 
-/// The tensor's first value, so many times.
+/// The tensor's first value in a new shape.
 at::Tensor sized(const at::Tensor& t, at::IntArrayRef sizes) {
   return t.flatten()[0].expand(sizes).contiguous();
 }
 
-/// By operator: what it gives for this tensor in the place in question.
+/// By operator: its result for this tensor at the argument's position.
 std::map<std::string, std::function<at::Tensor(const at::Tensor&)>> calls() {
   const at::Tensor planes = at::rand({1, 2, 6, 6}), small = at::rand({1, 2, 3, 3}),
                    volumes = at::rand({1, 2, 4, 4, 4});
@@ -112,7 +112,7 @@ TEST(OpFacts, WhatLendsItsShapeAloneChangesNothingByItsValues) {
     at::manual_seed(3);
     EXPECT_TRUE(at::equal(a, call(bad))) << name;
   }
-  // … and there is no operator of which it is said and that was not asked.
+  // … and every operator in that list was checked.
   std::set<std::string> said;
   for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
     if (!name.name.starts_with("aten::") || name.overload_name.ends_with("out") ||

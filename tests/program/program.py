@@ -1,4 +1,4 @@
-"""What the tests of programs without Python share."""
+"""Shared by the tests of programs without Python."""
 
 import os
 import pathlib

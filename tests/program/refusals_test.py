@@ -1,5 +1,4 @@
-"""Programs into which the probe does not get: one line says why, they run as they would, and so does everything that has no
-LibTorch."""
+"""Programs that the probe can't observe: one line says why, and they run unchanged, as does everything without LibTorch."""
 
 import os
 import shutil
@@ -45,7 +44,7 @@ class Refused(ProgramTest):
         self.assert_ran(self.seen(copy, 5, LD_LIBRARY_PATH=""), "runs with the rights of another")
 
     def test_32_bits(self):
-        # No such program runs everywhere: what would be said is asked for.
+        # Such a program does not run everywhere, so the message is tested directly.
         from nanquest.start import native
         path = self.scratch / "small"
         path.write_bytes(struct.pack("<4sBB", b"\x7fELF", 1, 1) + bytes(100) + native.INSIDE)

@@ -1,5 +1,5 @@
-"""LibTorch programs that know nothing of nanquest: their steps are found, the bad one becomes a file that replays, and nothing
-that they compute changes."""
+"""LibTorch programs that do not use nanquest: their steps are found, the bad one becomes a file that replays, and no
+result changes."""
 
 import json
 import math
@@ -8,7 +8,7 @@ from program import PROGRAMS, ProgramTest, main
 
 TRAINS = PROGRAMS / "trains"
 STEPS = 12  # of the program
-# Ways of training, and how many steps each is seen to have.
+# Ways of training, and the number of steps that is found for each.
 HEALTHY = {"sgd": STEPS, "adam": STEPS, "accumulates": STEPS, "evaluates": STEPS, "clips": STEPS, "by_hand": STEPS, "recurs": STEPS,
            "on_a_thread": STEPS}
 
@@ -34,7 +34,7 @@ class Healthy(ProgramTest):
     def test_two_networks_in_turn_share_a_step(self):
         alone, seen = self.alone(TRAINS, "pair"), self.seen(TRAINS, "pair")
         self.assertEqual(seen.stdout, alone.stdout)
-        # The first turn of each is a step of its own: that there are two is not known before.
+        # The first turn of each is a separate step, because it is not yet known that there are two.
         self.assertEqual(self.last_line(seen), f"no incident in {STEPS + 1} steps")
 
     def test_exit_code_passes_and_the_files_are_complete(self):

@@ -1,5 +1,5 @@
-// A LibTorch program that knows nothing of nanquest: trains in the way that its first argument names, and
-// prints every loss and a sum over the weights' bits, so that two runs can be compared bit for bit.
+// A LibTorch program that does not use nanquest: trains in the way that its first argument names, and prints
+// every loss and a sum over the weights' bits, so that two runs can be compared bit for bit.
 //
 //     trains WAY [BAD]     BAD: in this step (from 0) the batch holds a NaN
 #include <torch/torch.h>
@@ -50,7 +50,7 @@ void tell(const std::vector<torch::Tensor>& weights) {
   std::printf("weights %016llx\n", static_cast<unsigned long long>(sum));
 }
 
-/// The usual loop, with what is asked for in between.
+/// The usual loop with the requested additions.
 void train(torch::nn::Sequential model, torch::optim::Optimizer& optimizer) {
   for (int step = 0; step < kSteps; ++step) {
     const int micro = way == "accumulates" ? 3 : 1;

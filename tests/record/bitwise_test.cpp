@@ -8,7 +8,7 @@ namespace {
 
 using testing::TinyNet;
 
-/// Trains by plain SGD; every step recorded or none.
+/// Trains by plain SGD; either every step is recorded or none.
 std::vector<at::Tensor> train(bool recorded, at::ScalarType autocast) {
   TinyNet net(3);
   at::manual_seed(11);

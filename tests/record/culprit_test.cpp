@@ -124,7 +124,7 @@ TEST(Culprit, OneOfTwoViewsIsNotBlamedForTheOther) {
   const Recording rec = record_step({}, [&] {
     at::Tensor left = base.narrow(0, 0, 2), right = base.narrow(0, 2, 2);
     at::log_out(left, zero);
-    at::sqrt_out(right, zero - 1);  // nobody reads it
+    at::sqrt_out(right, zero - 1);  // its result is never read
     return left.sum();
   });
   ASSERT_NE(rec.doc.culprit.op, kNone);
@@ -212,7 +212,7 @@ TEST(Culprit, UninitialisedMemoryIsNeverBlamed) {
   EXPECT_EQ(rec.doc.culprit.op, kNone);
 }
 
-/// Internal linkage: only the file's symbol table knows its name.
+/// Internal linkage: its name is only in the file's symbol table.
 [[gnu::noinline]] at::Tensor log_of_a_stranger(const at::Tensor& x) {
   const at::Tensor y = x.log();
   return y.sum();

@@ -18,7 +18,7 @@ record::UpdateCost cost(double seconds, bool grew = false, double copying = 0) {
   return cost;
 }
 
-/// Steps of one second each; how many of them were kept.
+/// Steps of one second each; returns how many of them were kept.
 int kept_of(UpdateGovernor& governor, int steps, const record::UpdateCost& each) {
   int kept = 0;
   for (int i = 0; i < steps; ++i) {
@@ -73,7 +73,7 @@ TEST(UpdateGovernor, KeepingStaysBelowItsShare) {
   EXPECT_NE(governor.complaint().find("every 20 steps only: it takes 200.0 ms of a step's 1000.0 ms"),
             std::string::npos)
       << governor.reason();
-  EXPECT_EQ(governor.complaint(), "");  // once
+  EXPECT_EQ(governor.complaint(), "");  // only once
 }
 
 TEST(UpdateGovernor, MemoryTouchedForTheFirstTimeIsNotTouchedInEveryStepIfThatTakesLong) {
@@ -118,7 +118,7 @@ TEST(UpdateGovernor, ProcessesOfOneMachineShareItsMemory) {
   EXPECT_EQ(processes_here(), 2);
   setenv("LOCAL_WORLD_SIZE", "4", 1);
   EXPECT_EQ(processes_here(), 4);
-  // What is free drifts while other programs run.
+  // Free memory changes while other programs run.
   EXPECT_NEAR(static_cast<double>(free_memory()), alone / 4, alone / 16);
   UpdateGovernor governor({});
   governor.step_took(1);

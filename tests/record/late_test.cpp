@@ -1,5 +1,5 @@
-// What a collective writes is there when somebody has waited for it: it is kept when it is read first, or at
-// the end of the step, watched or not.
+// The result of a collective is there only after a wait: it is kept when it is first read, or at the end of
+// the step, watched or not.
 #include <ATen/ATen.h>
 #include <ATen/native/Resize.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 namespace nanquest::testing {
 namespace {
 
-/// A collective that returns before it has written, as NCCL's do: `arrive` writes.
+/// A collective that returns before it has written, as NCCL's do; `arrive` writes.
 at::Tensor in_flight;
 void begin_to_fill(const at::Tensor& t) {
   in_flight = t;
@@ -81,7 +81,7 @@ TEST_P(Late, IsKeptAsItArrived) {
 
 INSTANTIATE_TEST_SUITE_P(Watched, Late, ::testing::Bool());
 
-/// Memory of the step's own that is worth not copying.
+/// Memory of the step itself that does not need a copy.
 at::Tensor brought() {
   at::Tensor t = at::empty({1 << 15});
   fill_later(t);
@@ -89,7 +89,7 @@ at::Tensor brought() {
   return t;
 }
 
-/// The values of the fake collectives that a file of the step holds, in order.
+/// The results of the fake collectives in the file of the step, in order.
 std::vector<at::Tensor> kept_of(const Recording& recording) {
   const std::map<std::string, at::Tensor> data(recording.data.begin(), recording.data.end());
   std::vector<at::Tensor> kept;
@@ -140,7 +140,7 @@ TEST(Lent, WhatIsGoneIsNotMadeUp) {
       << recording.notes.back();
 }
 
-/// Steps that the recorder keeps; what it holds of them.
+/// Steps that the recorder keeps, and their contents.
 struct Kept {
   Recorder recorder{{.stacks = false}};
   std::int64_t number = 0;

@@ -1,4 +1,4 @@
-// Whose a bad value is that the step did not compute, in real steps.
+// The origin of a bad value that the step did not compute, in real steps.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -79,7 +79,7 @@ TEST(Origins, ANamedBatchThatTheHostRefilledKeepsItsName) {
   at::Tensor memory = at::zeros({6, 8});
   net.x = at::from_blob(memory.data_ptr(), {6, 8});
   const Recording rec = record_step(net.state(), [&] {
-    (void)net.x.sum();  // it was good when it was read first
+    (void)net.x.sum();  // finite at its first read
     memory.data_ptr<float>()[3] = kNaN;
     return net.step();
   });

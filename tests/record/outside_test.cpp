@@ -1,4 +1,4 @@
-// Values that a step reads from outside are looked at only when somebody must know: what is found is the same.
+// Values that a step reads from outside are scanned only when needed; the findings are the same.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -12,7 +12,7 @@ using testing::kInf;
 using testing::kNaN;
 using testing::TinyNet;
 
-/// A step of the net and an update with momentum, which writes over values that it reads.
+/// A step of the net and an update with momentum, which overwrites values that it reads.
 struct Trained : TinyNet {
   at::Tensor train() {
     const at::Tensor l = step();
@@ -31,7 +31,7 @@ struct Trained : TinyNet {
   at::Tensor momentum = at::ones({16, 8});
 };
 
-/// Non-finite elements that an argument of the named kind had when an op read it first.
+/// Number of non-finite elements of the named argument when an op first read it.
 std::uint64_t bad_in_first_read(const Recording& recording, const std::string& name) {
   for (const TensorRow& row : recording.doc.tensors)
     if (row.slot != kNone && recording.doc.slots[static_cast<std::size_t>(row.slot)].name == name) {
@@ -42,7 +42,7 @@ std::uint64_t bad_in_first_read(const Recording& recording, const std::string& n
   return 0;
 }
 
-/// `spoil` makes something bad before the step.
+/// `spoil` makes a value bad before the step.
 void expect_found(const std::function<void(Trained&)>& spoil, const std::string& culprit, int births) {
   Trained net;
   spoil(net);
@@ -73,7 +73,7 @@ TEST(Outside, ABadInputIsNoBirthWhereItIsRead) {
 }
 
 TEST(Outside, ABadStateThatIsOverwrittenAtOnceIsNoBirth) {
-  // Neither loss nor gradients see it, but the weights do.
+  // Loss and gradients stay finite, but the weights become bad.
   expect_found([](Trained& net) { net.momentum[1][1] = kNaN; }, "momentum", 0);
 }
 

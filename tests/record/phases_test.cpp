@@ -1,4 +1,4 @@
-// Which ops are the optimizer's, in real steps whose authors wrote the optimizer themselves.
+// Which ops are the optimizer's, in real steps with hand-written optimizers.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -22,7 +22,7 @@ std::multiset<std::string> ops_in(const SnapshotDoc& doc, Phase phase) {
   return names;
 }
 
-/// The net's step, then `update`, which nobody marked as an update.
+/// The net's step, then `update`, which is not marked as an update.
 SnapshotDoc trained(
     const std::function<void(TinyNet&)>& update,
     const std::function<at::Tensor(TinyNet&)>& step = [](TinyNet& net) { return net.step(); }) {

@@ -1,4 +1,4 @@
-/// Small training steps that the capture tests record.
+/// Small training steps for the tests of the recorder.
 #pragma once
 
 #include <ATen/ATen.h>

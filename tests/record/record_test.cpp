@@ -73,7 +73,7 @@ TEST(Record, StatisticsAgreeWithTheTensors) {
   EXPECT_EQ(stats.count, 12u);
   EXPECT_EQ(stats.amax, expected.abs().max().item<double>());
   EXPECT_NEAR(stats.sum_squares, expected.to(at::kDouble).pow(2).sum().item<double>(), 1e-6);
-  // The hash of exp's output is that of another order than neg reads.
+  // exp's output was hashed in another order than neg reads it.
   EXPECT_FALSE(stats.has_hash);
   for (const std::int32_t written : rec.doc.written)
     EXPECT_TRUE(
@@ -81,7 +81,7 @@ TEST(Record, StatisticsAgreeWithTheTensors) {
             .has_hash);
 }
 
-/// Statistics of what the first op of that name reads first.
+/// Statistics of the first input of the first op of that name.
 StatsRow stats_read_by(const SnapshotDoc& doc, const char* name) {
   const OpRow* op = find_op(doc, name);
   if (!op) return {};
@@ -94,7 +94,7 @@ TEST(Record, ViewsOfKnownMemoryHaveTheirOwnStatistics) {
   x[1][2] = std::numeric_limits<float>::quiet_NaN();
   const Recording rec = record_step({}, [&] {
     const at::Tensor y = x * 2;
-    y.t().neg();                          // the same elements in another order: the bad one is elsewhere
+    y.t().neg();                          // the same elements in another order: the bad one has another index
     y.reshape({12}).abs();                // the same elements in the same order
     y.slice(1, 0, 2).sin();               // a part of them
     return y.slice(0, 2, 3).cos().sum();  // a dense part that begins elsewhere
@@ -178,7 +178,7 @@ TEST(Record, WrappedNumbersKeepTheirFlag) {
   for (const TensorRow& row : rec.doc.tensors) flagged = flagged || (row.flags & kTensorWrappedNumber);
   const OpRow* add = find_op(rec.doc, "aten::add");
   ASSERT_TRUE(add);
-  // add.Tensor boxes the number as a 0-dim tensor, add.Scalar as a real: either keeps it apart.
+  // add.Tensor boxes the number as a 0-dim tensor, add.Scalar as a real: both mark it as a number.
   EXPECT_TRUE(flagged || rec.doc.args[static_cast<std::size_t>(add->first_arg + 1)].kind == ArgKind::real);
 }
 
@@ -206,7 +206,7 @@ TEST(Record, SlotsAreNeverConfusedWhenMemoryIsReused) {
   const Recording rec = record_step({}, [&] {
     at::Tensor total = at::zeros({});
     for (int i = 0; i < 50; ++i)
-      total = total + (x * i).sum();  // temporaries die and their addresses come back
+      total = total + (x * i).sum();  // freed temporaries make their addresses available again
     return total;
   });
   std::set<std::int32_t> produced;

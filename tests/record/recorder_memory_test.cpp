@@ -1,4 +1,4 @@
-// Nothing is allocated while steps repeat, and nothing grows.
+// No memory is allocated while steps repeat, and none grows.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace {
 
-// Counts what the recorder asks for; LibTorch's own calls of the observed program are not the probe's.
+// Counts the recorder's allocations, not LibTorch's own in the observed program.
 thread_local bool counting = false;
 std::atomic<long> allocations{0};
 
@@ -35,7 +35,7 @@ void operator delete(void* memory, std::size_t) noexcept {
 namespace nanquest::testing {
 namespace {
 
-/// Forwards to the trace and counts what it allocates.
+/// Forwards to the trace and counts its allocations.
 class Counted : public OpSink {
  public:
   explicit Counted(Recorder& trace) : trace_(trace) {}
@@ -105,7 +105,7 @@ TEST(RecorderMemory, ARepeatedStepAllocatesNothing) {
 }
 
 TEST(RecorderMemory, ThousandsOfStepsStayFlat) {
-  at::set_num_threads(1);  // tiny ops: threads would only wait for each other
+  at::set_num_threads(1);  // tiny ops: several threads would only wait for each other
   TinyNet net;
   Recorder trace({.keep_steps = 2});
   auto session = ObserverSession::start(trace);
@@ -128,7 +128,7 @@ TEST(RecorderMemory, AStepThatNeverEndsIsDropped) {
   auto session = ObserverSession::start(held);
   held.begin_step(0);
   const at::Tensor ours = at::empty({4 << 20});
-  for (int i = 0; i < 100; ++i) (void)ours.sum();  // the program has it as well: that is no reason
+  for (int i = 0; i < 100; ++i) (void)ours.sum();  // the program holds it as well, which must not matter
   EXPECT_NE(held.find(0), nullptr);
   for (int i = 0; i < 100; ++i) {
     at::Tensor batch;
@@ -161,7 +161,7 @@ TEST(RecorderMemory, FinishedStepsDoNotKeepADeletedModel) {
   }
   const at::Tensor x = at::ones({4});
   for (int i = 0; i < 200; ++i) (void)x.mul(2);
-  EXPECT_NE(trace.find(1), nullptr);  // the program has it as well
+  EXPECT_NE(trace.find(1), nullptr);  // the program holds it as well
   frozen.reset();
   EXPECT_FALSE(memory.expired());
   for (int i = 0; i < 64; ++i) (void)x.mul(2);

@@ -56,8 +56,8 @@ INSTANTIATE_TEST_SUITE_P(Recorder, RecorderProgram, ::testing::ValuesIn(programs
                          [](const auto& each) { return each.param.name; });
 
 TEST(Recorder, WhatAnOpInPlaceOverwritesIsCopiedBeforeIt) {
-  // Without the copies the derivatives would read memory that no op of the record has made: it would stay what it
-  // was whatever else a replay changes.
+  // Without the copies the derivatives would read memory that no recorded op has made: it would keep its
+  // value whatever else a replay changes.
   const Recording recording = record(program("gates").make(3, at::kFloat));
   const TraceGraph graph(recording.doc);
   int copies = 0;
@@ -74,7 +74,7 @@ TEST(Recorder, WhatAnOpInPlaceOverwritesIsCopiedBeforeIt) {
   EXPECT_GT(copies, 3);
 }
 
-/// One step recorded; the tables are made while it is current.
+/// Records one step; the tables are made while it is current.
 template <class F>
 StepTables recorded(Recorder& trace, F&& step, const StepState& state = {}) {
   trace.begin_step(0);

@@ -1,4 +1,4 @@
-// A recorded step that reads memory which a file was mapped to: what is left in that file, and what is not.
+// A recorded step that reads memory mapped from a file: which values stay in that file, and which do not.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -37,7 +37,7 @@ class RecordReference : public ::testing::Test {
   }
   ~RecordReference() override { fs::remove_all(folder_); }
 
-  /// The step's reader; `weight` is read, `trained` learns.
+  /// The step's reader; `weight` is read, `trained` is trained.
   Result<SnapshotReader> recorded(const at::Tensor& weight, bool embed = false, const char* name = "") {
     StepState state;
     state.embed_weights = embed;
@@ -90,7 +90,7 @@ TEST_F(RecordReference, WhatIsInTheFileIsLeftThere) {
 }
 
 TEST_F(RecordReference, PartsOfOneMappingToo) {
-  // As safetensors has it in Python: one storage is the whole file, a weight is a part of it.
+  // As in safetensors in Python: one storage is the whole file, a weight is a part of it.
   const at::Tensor weight = whole_.select(0, 1);
   const auto reader = recorded(weight, false, "frozen");
   ASSERT_TRUE(reader) << reader.error().text();

@@ -1,4 +1,4 @@
-// Memory shared with NumPy and others, watched and not.
+// Memory shared with NumPy and other code, watched and not.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ std::size_t host_writes(const SnapshotDoc& doc) {
       doc.ops.begin(), doc.ops.end(), [](const OpRow& op) { return (op.flags & kOpHostWrite) != 0; }));
 }
 
-/// A buffer that the host fills again between two micro-batches.
+/// A buffer that the host refills between two micro-batches.
 class SharedMemory : public ::testing::TestWithParam<std::int64_t> {};
 
 TEST_P(SharedMemory, AWriteOfTheHostIsAnOpOfItsOwn) {
@@ -29,7 +29,7 @@ TEST_P(SharedMemory, AWriteOfTheHostIsAnOpOfItsOwn) {
     std::fill(buffer.begin(), buffer.end(), 2.f);
     (void)(first + batch.sum());
   }
-  // Larger memory is not looked at in each read: whole data sets are sliced.
+  // Larger memory is not scanned at each read, because whole data sets are sliced.
   const std::size_t expected = batch.nbytes() <= kMaxSharedBytes ? 1 : 0;
   for (Recorder* recorder : {&both.blind, &both.watching}) {
     StepTables tables(*recorder, *recorder->find(0));

@@ -1,4 +1,4 @@
-/// What tests of the recorder share: a step watched and not at once, tables, and tables side by side.
+/// Shared by tests of the recorder: one step both watched and not, its tables, and comparison of tables.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -13,7 +13,7 @@
 
 namespace nanquest::testing {
 
-/// Shows every op to a recorder that watches and to one that doesn't.
+/// Passes every op to a recorder that watches and to one that does not.
 class Both : public OpSink {
  public:
   Both() {
@@ -53,9 +53,9 @@ StepNames names_of(const StepState& state);
 /// The step with this number with the rows of loss and gradients, as a snapshot would hold it.
 StepTables tables_of(Recorder& recorder, std::int64_t number, const StepState& state, const at::Tensor& loss);
 
-/// Equal but for what values tell (statistics, births).
+/// Equal except for what needs values (statistics, births).
 void expect_same_tables(const SnapshotDoc& a, const SnapshotDoc& b);
-/// Equal bytes under equal paths.
+/// Equal bytes at equal paths.
 void expect_same_data(const Recording& a, const Recording& b);
 
 }  // namespace nanquest::testing

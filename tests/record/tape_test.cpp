@@ -1,4 +1,4 @@
-// The tape: many steps on one record, run again from the anchor's values alone.
+// The tape: many steps in one record, run again from the anchor's values only.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kSteps = 5;
 
-/// Trains with momentum and dropout, a new batch in every step; nothing of an update is kept.
+/// Trains with momentum and dropout, a new batch in every step; no value of an update is kept.
 struct Training {
   TinyNet net{1};
   at::Tensor moment = at::zeros({16, 8});
@@ -41,7 +41,7 @@ struct Training {
     recorder.updated();
     recorder.end_step(false);
     const at::NoGradGuard no_grad;
-    net.x = net.x.roll(1, 0);  // between two steps: what the next one reads
+    net.x = net.x.roll(1, 0);  // between two steps: the next one reads this
     net.w2.add_(net.w2.grad(), -0.1);
     net.clear();
   }
@@ -69,7 +69,7 @@ TEST(Tape, ManyStepsComeBackBitForBitFromTheAnchor) {
   const auto whole = recorder.taped();
   ASSERT_TRUE(whole);
   ASSERT_EQ(whole->marks.size(), 2u * kSteps);
-  // The weight is one storage through all steps, and its value is that of the anchor.
+  // The weight is one storage in all steps, and its stored value is that of the anchor.
   const std::uint32_t slot = whole->slots.find(training.net.w1.storage().unsafeGetStorageImpl());
   ASSERT_NE(slot, record::SlotIndex::kMissing);
   ASSERT_TRUE(whole->slots[slot].saved);
@@ -96,7 +96,7 @@ TEST(Tape, OnlyWhatItDidNotLeaveThereIsStored) {
   };
   const int first = stored();
   for (int i = 1; i < kSteps; ++i) training.step(recorder, i);
-  EXPECT_EQ(stored(), first);  // the batch of each step is made by the one before
+  EXPECT_EQ(stored(), first);  // the previous step makes the batch of each step
 }
 
 TEST(Tape, WhatTheHostFillsBetweenTwoStepsIsStored) {
@@ -105,7 +105,7 @@ TEST(Tape, WhatTheHostFillsBetweenTwoStepsIsStored) {
   auto session = ObserverSession::start(recorder);
   ASSERT_TRUE(session.ok());
   for (int i = 0; i < kSteps; ++i) {
-    // A batch that is padded by an op, and then filled as no op does it.
+    // A batch that an op pads and the host then fills.
     at::Tensor batch = at::full(training.net.x.sizes(), -1.0, at::kFloat);
     auto* to = batch.mutable_data_ptr<float>();
     for (std::int64_t n = 0; n + 2 < batch.numel(); ++n) to[n] = static_cast<float>((7 * n + i) % 11) / 11;
@@ -199,7 +199,7 @@ TEST(Tape, AGapCutsItAndTheNextStepBeginsAnother) {
   EXPECT_TRUE(verify(replay(recorder, *recorder.taped())).bit_exact);
 }
 
-/// Lines of this process's mappings that are of files in `folder`, and how many of them have a name still.
+/// Number of this process's mappings of files in `folder`, and how many of these files still have a name.
 std::pair<int, int> files_in(const std::string& folder) {
   std::ifstream maps("/proc/self/maps");
   int all = 0, named = 0;
@@ -268,7 +268,7 @@ TEST(TapeValues, TakeTheirShareAndNoMore) {
   EXPECT_FALSE(values.copy(half.storage(), half.nbytes()));
   EXPECT_NE(values.why().find("its share of the memory that was free"), std::string::npos) << values.why();
   EXPECT_FALSE(values.add_rows(1 << 20));
-  values.recount(0, {&*first, &*first});  // held by both anchors, and once in memory
+  values.recount(0, {&*first, &*first});  // referenced by both anchors, stored once
   EXPECT_EQ(values.held(), half.nbytes());
 }
 

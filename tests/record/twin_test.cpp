@@ -1,4 +1,4 @@
-// The last healthy step's batch is kept for a step that goes bad: which step's, of what, and when nothing is.
+// The last healthy step's batch is kept for a step that goes bad: of which step, which values, and when none.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,11 +12,11 @@ namespace {
 using testing::kNaN;
 using testing::TinyNet;
 
-/// A program that records its steps one after the other, as the probe of a C++ loop does.
+/// A program that records its steps one after the other, like the probe of a C++ loop.
 struct Program : TinyNet {
   using Step = std::function<at::Tensor()>;
 
-  /// One step; of one that is not healthy the recording.
+  /// One step; returns the recording if the step is not healthy.
   Recording run(std::int64_t number, bool healthy, const Step& compute) {
     clear();
     StepState s = state();
@@ -46,7 +46,7 @@ at::Tensor stored(const Recording& recording, const std::string& path) {
   return {};
 }
 
-/// What the twin has in the place of the named tensor; undefined if nothing.
+/// The twin's value for the named tensor; undefined if there is none.
 at::Tensor twins(const Recording& recording, const std::string& name) {
   for (const TwinValue& value : recording.doc.twin.values)
     if (value.slot != kNone && recording.doc.slots[static_cast<std::size_t>(value.slot)].name == name)
@@ -92,7 +92,7 @@ TEST(HealthyTwin, IsNotTheBadStepBefore) {
 
 TEST(HealthyTwin, OutlivesABatchThatIsOverwrittenInPlace) {
   Program p;
-  p.x = at::randn({6000, 8});  // so large that it is not copied when it is read
+  p.x = at::randn({6000, 8});  // too large to be copied when it is read
   p.y = at::randint(0, 4, {6000}, at::kLong);
   for (int n = 0; n < 4; ++n) {
     p.x.copy_(at::randn({6000, 8}));
@@ -103,7 +103,7 @@ TEST(HealthyTwin, OutlivesABatchThatIsOverwrittenInPlace) {
   const Recording bad = p.run(4, false);
   EXPECT_EQ(bad.doc.twin.step, 3);
   expect_values(twins(bad, "x"), x);
-  EXPECT_FALSE(twins(bad, "y").defined());  // the same bytes in both
+  EXPECT_FALSE(twins(bad, "y").defined());  // the same bytes in both steps
 }
 
 TEST(HealthyTwin, OfALargeBatchIsACopy) {
@@ -150,7 +150,7 @@ TEST(HealthyTwin, IsAbsentAboveTheLimit) {
 TEST(HealthyTwin, HasRoomOnceItKnowsWhatLivesOn) {
   Program p;
   const at::Tensor average =
-      at::zeros({static_cast<std::int64_t>(record::kTwinBytes) / 4});  // nobody has named it
+      at::zeros({static_cast<std::int64_t>(record::kTwinBytes) / 4});  // without a name
   const auto compute = [&] {
     at::Tensor loss = p.step();
     average.mul_(0.5);
@@ -194,13 +194,13 @@ TEST(HealthyTwin, IsAbsentWhereUnnamedMemoryWasRefilledBetweenTheSteps) {
     return loss;
   };
   for (int n = 0; n < 3; ++n) (void)p.run(n, true, compute);
-  mask.fill_(kNaN);  // a batch, or something that lives on: nobody can tell
+  mask.fill_(kNaN);  // a batch or a persistent value: it is not known which
   EXPECT_LT(p.run(3, false, compute).doc.twin.step, 0);
 }
 
 TEST(HealthyTwin, LeavesUnnamedStateAsItIs) {
   Program p;
-  at::Tensor average = at::zeros({});  // a running mean of the loss, which nobody has named
+  at::Tensor average = at::zeros({});  // a running mean of the loss, without a name
   const auto compute = [&] {
     at::Tensor loss = p.loss() + average;
     loss.backward();
@@ -237,7 +237,7 @@ TEST(HealthyTwin, MovesWhereTheStepTakesItsPartItself) {
   const at::Tensor data = at::randn({60, 8}), labels = at::randint(0, 4, {60}, at::kLong);
   std::int64_t row = 0;
   const auto compute = [&] {
-    const at::Tensor x = p.x, y = p.y;  // what has a name is another tensor
+    const at::Tensor x = p.x, y = p.y;  // the named tensor is another one
     p.x = data.narrow(0, row, 6);
     p.y = labels.narrow(0, row, 6);
     const at::Tensor loss = p.step();
@@ -248,7 +248,7 @@ TEST(HealthyTwin, MovesWhereTheStepTakesItsPartItself) {
   row = 30;
   data[32][1].fill_(kNaN);
   const Recording bad = p.run(3, false, compute);
-  EXPECT_LT(bad.doc.twin.step, 0);  // the data set was written since, and has no name
+  EXPECT_LT(bad.doc.twin.step, 0);  // the data set was overwritten since, and has no name
   data[32][1].fill_(1);
   for (int n = 4; n < 6; ++n) row = 6 * n, (void)p.run(n, true, compute);
   row = 42;
@@ -314,7 +314,7 @@ TEST(HealthyTwin, EndsWhereTheProgramWentAnotherWay) {
   Program p;
   const auto compute = [&] {
     const at::Tensor loss = p.step();
-    if (!std::isfinite(loss.item<float>())) (void)at::zeros({3}).add(1);  // it tells somebody
+    if (!std::isfinite(loss.item<float>())) (void)at::zeros({3}).add(1);  // it reports the loss
     return loss;
   };
   (void)p.run(0, true, compute);

@@ -1,5 +1,5 @@
-// Memory from outside that is overwritten before anybody reads it: its values are not kept, unless a step
-// before counts on them.
+// Outside memory that is overwritten before it is read: its values are not kept, unless an earlier step needs
+// them.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ struct Buffered {
     (void)run();
     recorder.end_step(/*keep=*/true);
   }
-  /// What the file of the step would hold as the buffer's values at its beginning.
+  /// The buffer's values at the beginning of the step, as in the file of the step.
   at::Tensor kept(std::int64_t step) {
     StepTables tables(recorder, *recorder.find(step));
     return tables.first_value(buffer);

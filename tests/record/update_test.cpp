@@ -1,4 +1,4 @@
-// What the optimizer did, found in its step or in the next one: the steps that stay.
+// Effects of the optimizer, found in its own step or in the next one: the steps that are kept.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 namespace nanquest::testing {
 namespace {
 
-/// A linear layer trained by Adam; `eps` and the format of the moments are the test's.
+/// A linear layer trained by Adam; the test sets `eps` and the format of the moments.
 struct Adam {
   explicit Adam(at::ScalarType moments) {
     at::manual_seed(5);
@@ -85,7 +85,7 @@ TEST(RecorderUpdate, AnEpsilonLostInHalfIsFoundRightAfterTheUpdate) {
   Training run(at::kHalf);
   for (int i = 0; i < 3; ++i) run.step(1e-3, 1e-3);
   run.end = false;
-  run.net.x.select(1, 7).zero_();  // no gradient there: 0 / (0 + eps) from the second moment's underflow
+  run.net.x.select(1, 7).zero_();  // no gradient there: the second moment underflows, 0 / (0 + eps)
   run.net.m.select(1, 7).zero_();
   run.net.v.select(1, 7).zero_();
   run.step(1e-3, 1e-8);  // 1e-8 is 0 in half
@@ -103,7 +103,7 @@ TEST(RecorderUpdate, AnInfiniteRateIsFoundInTheNextStep) {
   EXPECT_FALSE(loss.isfinite().item<bool>());
   EXPECT_EQ(run.trace.steps(), (std::vector<std::int64_t>{2, 3, 4}));
   run.expect_culprit(3, "aten::addcdiv_");
-  const StepTables before = run.tables(2);  // two updates ago: bit for bit as well, and finite
+  const StepTables before = run.tables(2);  // two updates ago: also bit for bit, and finite
   const VerifyResult same = verify(replayer_of(before.recording));
   EXPECT_TRUE(same.bit_exact);
   EXPECT_GE(same.outputs_compared, 3);
@@ -165,7 +165,7 @@ TEST(RecorderUpdate, AWriteBetweenStepsSpoilsOnlyTheProof) {
   const StepTables made = run.tables(1);
   const VerifyResult same = verify(replayer_of(made.recording));
   EXPECT_EQ(same.mismatched, 0);
-  EXPECT_EQ(same.outputs_compared, 2);  // the moments; what the weight was before it shrank nobody knows
+  EXPECT_EQ(same.outputs_compared, 2);  // the moments; the weight's value before it shrank is not known
 }
 
 }  // namespace

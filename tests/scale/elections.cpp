@@ -24,7 +24,7 @@ std::vector<Vote> hold_elections(const std::string& run_dir, std::int64_t step,
     mine.calls = file_calls() - before;
     mine.held = true;
   };
-  std::vector<std::jthread> ranks;  // joined also where there can't be one more
+  std::vector<std::jthread> ranks;  // joined also if another thread can't be created
   struct Release {
     std::latch& latch;
     ~Release() {

@@ -1,5 +1,5 @@
-/// The elections of all ranks of a run over one bad step, on one machine: each rank is a thread, and they
-/// meet in a real directory.
+/// The elections of all ranks of a run for one bad step, on one machine: each rank is a thread, and they
+/// share a real directory.
 #pragma once
 
 #include <chrono>
@@ -14,13 +14,13 @@ namespace nanquest::testing {
 
 using ElectionClock = std::chrono::steady_clock;
 
-/// One rank: what it says, and when it comes to the bad step, counted from the first.
+/// One rank: its row, and when it reaches the bad step, counted from the first rank.
 struct Voter {
   RankRow row;
   std::chrono::microseconds arrives{0};
 };
 
-/// What came of it there.
+/// The rank's result.
 struct Vote {
   bool held = false;  ///< false: this rank took no part
   bool whole = false;
@@ -28,8 +28,8 @@ struct Vote {
   ElectionClock::time_point arrived, seated;
 };
 
-/// Holds the election of `step` for every rank of `voters` for which `takes_part` says so, all at once.
-/// std::system_error where the machine does not let a process have so many threads.
+/// Holds the election of `step` for every rank of `voters` that `takes_part`, all at once. std::system_error
+/// if the machine does not allow a process so many threads.
 std::vector<Vote> hold_elections(const std::string& run_dir, std::int64_t step,
                                  const std::vector<Voter>& voters,
                                  const std::function<bool(std::int32_t rank)>& takes_part);

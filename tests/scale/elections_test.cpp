@@ -1,5 +1,5 @@
-// An incident in a run of up to 4096 ranks: files, bytes and what is asked of the file system grow with the
-// ranks and no faster, a rank's own share not at all, and who writes is decided within a second.
+// An incident in a run of up to 4096 ranks: files, bytes and file-system calls grow linearly with the ranks,
+// a rank's own share stays constant, and the writers are decided within a second.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -26,25 +26,25 @@ using std::chrono::microseconds;
 constexpr std::int64_t kStep = 131;
 constexpr int kSizes[] = {512, 1024, 2048, 4096};
 constexpr int kGroup = 64;
-/// Ranks come to the bad step within so long of each other: a collective holds them together.
+/// Microseconds within which the ranks reach the bad step: a collective keeps them together.
 constexpr int kSpread = 200'000;
 constexpr const char* kText =
     "aten::native_layer_norm in model.layers.17.input_layernorm (forward) made 4096 x NaN out of finite "
     "inputs";
 
-/// What an incident cost, and what one rank of it at most.
+/// The cost of an incident in total, and the largest of one rank.
 struct Cost {
   std::size_t files = 0, bytes = 0, whole = 0;
   FileCalls all;
   std::uint64_t most_metadata = 0, most_in_vain = 0;  ///< of one rank
   double slowest = 0;   ///< seconds from the mark, or a later arrival, to a rank's seat
-  double together = 0;  ///< seconds from the mark to the last seat, late arrivals included
+  double together = 0;  ///< seconds from the mark to the last seat, including late arrivals
 };
 
 class ElectionsTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    // In memory where that is possible: a disk that others write to as well stops all for seconds.
+    // In memory if possible: a disk that other programs use stops all ranks for seconds.
     const bool memory = ::access("/dev/shm", W_OK | X_OK) == 0;
     folder_ = (memory ? fs::path("/dev/shm") : fs::temp_directory_path()) /
               ("nanquest-elections-" + std::to_string(::getpid()));
@@ -52,8 +52,8 @@ class ElectionsTest : public ::testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
 
-  /// Ranks whose own bad value arrived by a collective, in the order in which a network and a scheduler may
-  /// bring them; always the same.
+  /// Ranks whose bad value arrived by a collective, in an order that a network and a scheduler may cause;
+  /// always the same.
   static std::vector<Voter> arrived(int ranks) {
     std::mt19937 chance(7);
     std::uniform_int_distribution<int> when(0, kSpread);
@@ -65,11 +65,11 @@ class ElectionsTest : public ::testing::Test {
     return voters;
   }
 
-  /// Holds it, and takes stock of the directory and of the rows in it.
+  /// Holds the election, and counts the files of the directory and the rows in it.
   void hold(const std::vector<Voter>& voters, Cost& cost) {
     const std::string run = (folder_ / std::to_string(voters.size())).string();
     fs::remove_all(run);
-    fs::create_directories(incidents_dir(run));  // as the start of the run has made it
+    fs::create_directories(incidents_dir(run));  // as at the start of the run
     const std::vector<Vote> votes = hold_elections(run, kStep, voters, [](std::int32_t) { return true; });
     cost = {};
     std::set<std::int32_t> rows;
@@ -97,7 +97,7 @@ class ElectionsTest : public ::testing::Test {
     take_time(voters, votes, cost);
   }
 
-  /// From the first say of a rank that it is its own.
+  /// Times from the first rank's claim that the value is its own.
   static void take_time(const std::vector<Voter>& voters, const std::vector<Vote>& votes, Cost& cost) {
     std::optional<ElectionClock::time_point> mark;
     for (std::size_t rank = 0; rank < votes.size(); ++rank)
@@ -121,8 +121,7 @@ class ElectionsTest : public ::testing::Test {
         static_cast<unsigned long long>(c.most_in_vain), c.slowest, c.together);
   }
 
-  /// The cost at each size, of voters that `make` gives for it. Ends the test where there can't be so many
-  /// threads.
+  /// The cost at each size, with voters from `make`. Ends the test if there can't be so many threads.
   std::vector<Cost> each_size(const char* what, const std::function<std::vector<Voter>(int)>& make) {
     std::vector<Cost> costs;
     for (const int ranks : kSizes) {
@@ -137,8 +136,8 @@ class ElectionsTest : public ::testing::Test {
   fs::path folder_;
 };
 
-/// A rank's own share, whoever it is and however many there are: the directory, the mark (made, or opened and
-/// measured), the row; a mark that is being written just then is opened and measured again.
+/// A rank's own share, whichever rank and however many there are: the directory, the mark (created, or opened
+/// and measured), the row; a mark that is just being written is opened and measured again.
 constexpr std::uint64_t kOwnCalls = 5, kInThatMoment = 2 * 24;
 
 void expect_linear(const std::vector<Cost>& costs) {
@@ -148,7 +147,7 @@ void expect_linear(const std::vector<Cost>& costs) {
   for (std::size_t i = 0; i < costs.size(); ++i) {
     const auto ranks = static_cast<std::uint64_t>(kSizes[i]);
     EXPECT_LE(costs[i].files, ranks + 1);
-    // Its number has a digit more at most, and so have that of the first and that of all.
+    // Its own number, that of the first rank and that of all ranks each have at most one more digit.
     EXPECT_LE(static_cast<double>(costs[i].bytes),
               (bytes_of_a_row + 3) * static_cast<double>(costs[i].files));
     EXPECT_LE(costs[i].most_metadata, kOwnCalls + kInThatMoment) << kSizes[i] << " ranks";

@@ -53,7 +53,7 @@ FileCalls operator-(const FileCalls& after, const FileCalls& before) {
 using nanquest::testing::calls;
 using nanquest::testing::real;
 
-// A definition of a function that takes what it is given, counts it and hands it on.
+// Defines a function that counts its call and passes it on.
 #define NANQUEST_COUNTED(Result, name, parameters, arguments)                         \
   __attribute__((visibility("default"))) Result name parameters {                     \
     static const auto next = real(static_cast<Result(*) parameters>(nullptr), #name); \
@@ -101,7 +101,7 @@ NANQUEST_COUNTED(DIR*, opendir, (const char* path), (path))
 NANQUEST_COUNTED(DIR*, fdopendir, (int fd), (fd))
 NANQUEST_COUNTED(struct dirent*, readdir, (DIR * of), (of))
 NANQUEST_COUNTED(struct dirent64*, readdir64, (DIR * of), (of))
-// What older compilers made of stat: the C++ library inside libtorch.
+// Older compilers' version of stat, as in the C++ library inside libtorch.
 NANQUEST_COUNTED(int, __xstat, (int version, const char* path, struct stat* into), (version, path, into))
 NANQUEST_COUNTED(int, __lxstat, (int version, const char* path, struct stat* into), (version, path, into))
 

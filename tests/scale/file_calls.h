@@ -1,5 +1,5 @@
-/// What a thread asks of the file system, counted: the program's own definitions of the C library's functions
-/// count and hand on. Link file_calls.cpp into the program itself; the C++ library comes by it as well.
+/// Counts a thread's file-system calls: the program defines the C library's functions itself, counts and
+/// passes on. Link file_calls.cpp into the program itself, so that the C++ library's calls are counted too.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace nanquest::testing {
 struct FileCalls {
   std::uint64_t metadata =
       0;                      ///< opens that found or made a file, stat, mkdir, rename, unlink, listing, sync
-  std::uint64_t in_vain = 0;  ///< opens of a file that is not there: what a rank does while it waits
+  std::uint64_t in_vain = 0;  ///< opens of a file that does not exist: what a waiting rank does
   std::uint64_t reads = 0, writes = 0, bytes_written = 0;
 };
 

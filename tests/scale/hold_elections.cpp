@@ -1,6 +1,6 @@
 // usage: hold_elections RUN STEP RANKS [RANK…]
-// Holds the election of a step in a run directory for every rank but those that are named: these have been
-// there.
+// Holds the election of a step in a run directory for every rank except the listed ones, which have already
+// taken part.
 #include <cstdio>
 #include <cstdlib>
 #include <set>

@@ -1,4 +1,4 @@
-"""One rank of thousands, as far as its variables go: it talks to nobody. In step 3 its loss is the logarithm of zero."""
+"""One rank of thousands according to its variables; it does not communicate. In step 3 its loss is the logarithm of zero."""
 import torch
 from torch import nn
 

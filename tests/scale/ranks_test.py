@@ -1,4 +1,5 @@
-"""What 4096 ranks leave of a step is told within seconds: four files of real runs, and the rows of all others, by the election itself."""
+"""The report on 4096 ranks of a step takes seconds: four files of real runs, and the rows of all others from the election
+itself."""
 
 import pathlib
 import subprocess

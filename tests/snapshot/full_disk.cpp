@@ -16,7 +16,7 @@ bool limited = false, reserves = true;
 int refusal = ENOSPC;
 dev_t device = 0;
 long long space = 0;
-off_t reserved = 0;  ///< bytes of the one file written that fallocate has already taken from `space`
+off_t reserved = 0;  ///< bytes of the file being written for which fallocate has already taken `space`
 
 ssize_t limited_pwrite(const char* real_name, int fd, const void* data, size_t bytes, off_t offset) {
   using Pwrite = ssize_t (*)(int, const void*, size_t, off_t);
@@ -24,7 +24,7 @@ ssize_t limited_pwrite(const char* real_name, int fd, const void* data, size_t b
   struct stat st {};
   if (!limited || ::fstat(fd, &st) != 0 || st.st_dev != device || !S_ISREG(st.st_mode))
     return real(fd, data, bytes, offset);
-  // A full disk takes what needs no new room; a broken one takes nothing.
+  // A full disk accepts writes that need no new space; a broken one accepts none.
   const off_t taken = refusal == ENOSPC ? std::max(st.st_size, reserved) : offset;
   const off_t end = offset + static_cast<off_t>(bytes);
   const off_t possible = std::min(end, std::max(offset, taken) + static_cast<off_t>(space));
@@ -34,7 +34,7 @@ ssize_t limited_pwrite(const char* real_name, int fd, const void* data, size_t b
       return -1;
     }
     space -= possible - std::max(offset, taken);
-    bytes = static_cast<size_t>(possible - offset);  // perhaps a short write, as real disks do
+    bytes = static_cast<size_t>(possible - offset);  // maybe a short write, as on real disks
   }
   return real(fd, data, bytes, offset);
 }

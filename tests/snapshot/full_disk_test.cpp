@@ -1,5 +1,5 @@
-// A disk that is full, or that fails, at any point: the writer says so, leaves nothing half-made, and the
-// process, which is somebody's training, lives on and exits in good order.
+// A disk that is full or fails at any point: the writer reports it and leaves no incomplete file, and the
+// process, which may be a training, continues and exits normally.
 #include <sys/resource.h>
 
 #include "probe/snapshot/series.h"
@@ -18,7 +18,7 @@ std::string in_words(const Status& status) {
                      : std::to_string(static_cast<int>(status.error().code)) + status.error().text();
 }
 
-/// Writes a snapshot in `dir` with every size of disk; returns how often that failed.
+/// Writes a snapshot in `dir` with every size of disk; returns the number of failures.
 int write_with_every_space(const TempDir& dir, bool can_reserve, int error, const std::string& words) {
   const std::string path = dir / "a.h5";
   EXPECT_TRUE(testing::write_rich(path));
@@ -108,7 +108,7 @@ TEST(FullDisk, ASeriesKeepsWhatItHas) {
   for (const bool can_reserve : {true, false}) {
     std::size_t most = 0;
     int refused = 0;
-    // A reservation asks for some MB more than what is written, so that the interesting sizes are larger.
+    // A reservation asks for some MB more than is written, so the relevant sizes are larger.
     const long long largest = can_reserve ? 3'500'000 : 900'000, step = largest / 30;
     for (long long space = 0; space < largest; space += space < 8000 ? 700 : step) {
       TempDir dir;

@@ -1,4 +1,4 @@
-// Golden files open for ever. Never regenerate one to make this pass: mend the reader.
+// Golden files must always open. Never regenerate one to make this pass: fix the reader.
 #include "tests/snapshot/rich_doc.h"
 
 namespace nanquest {
@@ -47,7 +47,7 @@ TEST(Golden, Snapshot1_0OpensAndIsUnchanged) {
   expect_golden("snapshot-1.0.h5", 1, 0, HashKind::whole);
 }
 
-// The same format as nanquest has written it since it writes HDF5 itself.
+// The same format as nanquest has written it since it writes HDF5 without libhdf5.
 TEST(Golden, Snapshot1_0WrittenWithoutLibhdf5OpensAndIsUnchanged) {
   expect_golden("snapshot-1.0-direct.h5", 1, 0, HashKind::whole);
 }

@@ -1,4 +1,4 @@
-"""Reads a snapshot with h5py alone, and compares every tensor with the bytes that the writer was given.
+"""Reads a snapshot with h5py only, and compares every tensor with the bytes that the writer received.
 
 usage: h5py_test.py SNAPSHOT EXPECTED_DIR   (EXPECTED_DIR/index.txt: one line "path dtype shape file" per tensor)
 """
@@ -22,12 +22,12 @@ with h5py.File(snapshot, "r") as f:
         d = f[path]
         assert d.attrs["dtype"].decode() == dtype and d.attrs["kind"].decode() == "tensor", path
         assert d.shape == shape, (path, d.shape, shape)
-        if dtype == "bfloat16":  # h5py widens it to float32; the widened bits end in 16 zeros, NaN payloads aside
+        if dtype == "bfloat16":  # h5py widens it to float32; the widened bits end in 16 zeros, except for NaN payloads
             bits = np.frombuffer(want, "<u2").astype(np.uint32) << 16
             wide = bits.view(np.float32).reshape(shape)
             got = d[()] if d.size else np.zeros(shape, np.float32)
             assert got.dtype == np.float32 and np.array_equal(got, wide, equal_nan=True), path
-            raw = np.empty(shape, "<u2")  # and the raw bits are there for who asks the low level
+            raw = np.empty(shape, "<u2")  # the low-level API returns the raw bits
             if d.size:
                 d.id.read(h5py.h5s.ALL, h5py.h5s.ALL, raw, mtype=d.id.get_type())
             assert raw.tobytes() == want, path
@@ -36,7 +36,7 @@ with h5py.File(snapshot, "r") as f:
             assert got.dtype == np.dtype(numpy_dtype[dtype]), (path, got.dtype)
             assert got.tobytes() == want, path
         count += 1
-    # The tables, as README.md in probe/snapshot tells people to read them.
+    # Reads the tables as README.md in probe/snapshot describes.
     raw, cuts = f["strings/bytes"][:].tobytes(), f["strings/offsets"][:]
     strings = [raw[a:b].decode(errors="replace") for a, b in zip(cuts, cuts[1:])]
     assert [strings[i] for i in f["trace/ops/name"]] == ["aten::mm", "aten::mul"]

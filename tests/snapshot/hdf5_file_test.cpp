@@ -1,5 +1,5 @@
-// The file that is written without libhdf5 is one that libhdf5 reads, and may change. Its types, attributes
-// and contents are compared in round_trip_test.cpp, hostile_test.cpp and h5py_test.py.
+// libhdf5 can read and change a file that was written without it. Types, attributes and contents are compared
+// in round_trip_test.cpp, hostile_test.cpp and h5py_test.py.
 #include "probe/snapshot/hdf5_encode.h"
 #include "tests/snapshot/forge.h"
 #include "tests/snapshot/rich_doc.h"

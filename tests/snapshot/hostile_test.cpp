@@ -1,4 +1,4 @@
-// Files that are damaged, too new or made to do harm: refused in one line that names file and reason.
+// Files that are damaged, too new or malicious are refused in one line with file and reason.
 #include <unistd.h>
 
 #include <cstdio>
@@ -71,7 +71,7 @@ TEST_F(Hostile, AnyFlippedByteIsNoticed) {
     ASSERT_TRUE(write_file_atomically(path_, bytes));
     Result<SnapshotReader> reader = SnapshotReader::open(path_);
     if (!reader) continue;
-    int damaged = 0;  // then it can only be inside the one large tensor, which its own checksum guards
+    int damaged = 0;  // the damage can only be inside the one large tensor, which has its own checksum
     for (const auto& [name, tensor] : want) damaged += reader->read_tensor(name) ? 0 : 1;
     EXPECT_EQ(damaged, 1) << at;
     EXPECT_FALSE(reader->read_tensor("optimizer/large")) << at;

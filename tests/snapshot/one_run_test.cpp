@@ -1,4 +1,4 @@
-// Whether files belong to one run, by what they say of it.
+// Whether files belong to one run, by their contents.
 #include "probe/snapshot/one_run.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Values that lie in another file: what is written of them, and what becomes of them when that file does.
+// Values in another file: what a snapshot stores for them, and what happens if that file changes.
 #include "probe/snapshot/reference.h"
 
 #include <fcntl.h>
@@ -20,7 +20,7 @@ namespace {
 using testing::TempDir;
 namespace fs = std::filesystem;
 
-/// 64 kB of which every byte differs from its neighbours.
+/// 64 kB in which every byte differs from its neighbours.
 std::vector<std::byte> some_bytes() {
   std::vector<std::byte> bytes(1 << 16);
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7 + i / 251);
@@ -64,7 +64,7 @@ class References : public ::testing::Test {
     ASSERT_TRUE(done) << done.error().text();
   }
 
-  /// The weight as the snapshot has it.
+  /// The weight as read from the snapshot.
   Result<TensorData> read(const std::string& from = "") const {
     const auto reader = SnapshotReader::open(from.empty() ? snapshot_ : from);
     if (!reader) return reader.error();
@@ -121,7 +121,7 @@ TEST_F(References, OneChangedByteIsNamed) {
   write_file(weights_, changed);
   expect_refused("has changed since");
   expect_refused(kPath);
-  // What stands beside the tensor is nobody's business.
+  // Bytes beside the tensor do not matter.
   changed = bytes_;
   changed[kOffset - 1] ^= std::byte{1};
   write_file(weights_, changed);
@@ -155,10 +155,10 @@ TEST_F(References, FolderOfTheModelMayBeNamed) {
   const std::string folder = dir_ / "elsewhere";
   fs::create_directories(folder);
   ::setenv(kModelVariable, folder.c_str(), 1);
-  expect_weight(read());  // not there, but where it was
+  expect_weight(read());  // not in the new folder, but at the old path
   fs::rename(weights_, folder + "/model.safetensors");
   expect_weight(read());
-  // A download has other names: the one with those bytes is taken, not one of that size.
+  // A download has other names: the file with those bytes is used, not another one of that size.
   fs::rename(folder + "/model.safetensors", folder + "/5f3a");
   write_file(folder + "/0000", std::vector<std::byte>(bytes_.size()));
   expect_weight(read());
@@ -238,7 +238,7 @@ TEST_F(Mapped, MemoryIsFoundInItsFile) {
   EXPECT_TRUE(FileMappings::now().find(at_, bytes_.size()));
   EXPECT_FALSE(FileMappings::now().find(at_, bytes_.size() + 8192));
   EXPECT_FALSE(FileMappings::now().find(bytes_.data(), kBytes)) << "memory of the heap";
-  // Pages of other rights in the middle: one mapping for the process, three for the system.
+  // Pages with other rights in the middle: one mapping for the process, three in the system's list.
   ASSERT_EQ(::mprotect(at_ + 8192, 4096, PROT_READ), 0);
   const auto same = FileMappings::now().find(at_ + kOffset, kBytes);
   ASSERT_TRUE(same);

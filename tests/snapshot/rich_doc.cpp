@@ -111,7 +111,7 @@ SnapshotDoc rich_doc() {
 TapeDoc rich_tape() {
   TapeDoc tape;
   tape.trace = rich_doc();
-  // What the file says of itself is no part of it.
+  // The file's own attributes are not part of the tape.
   tape.trace.created_utc.clear();
   tape.trace.host.clear();
   tape.trace.history.clear();
@@ -135,7 +135,7 @@ std::vector<std::pair<std::string, TensorData>> rich_tensors() {
   out.emplace_back("batch/tokens", pattern(DType::int64, {2, 4}));
   out.emplace_back("trace/slot_data/000002", pattern(DType::uint8, {1, 1, 2, 1, 3, 1, 1, 2}));
   out.emplace_back("top", pattern(DType::int8, {7}));
-  out.emplace_back("optimizer/large", pattern(DType::float32, {20, 1000}));  // lies outside the sealed part
+  out.emplace_back("optimizer/large", pattern(DType::float32, {20, 1000}));  // outside the sealed part
   out.emplace_back("twin/data/000000", pattern(DType::int64, {8}));
   out.emplace_back("twin/data/000001", pattern(DType::float16, {3}));
   out.emplace_back("regions/000003", pattern(DType::uint8, {11}));

@@ -1,4 +1,4 @@
-/// A doc in which every field of every table is set to something of its own, and tensors of every dtype.
+/// A doc in which every field of every table has a distinct value, and tensors of every dtype.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,17 +17,18 @@ namespace nanquest::testing {
 /// The doc; the same on every call.
 SnapshotDoc rich_doc();
 
-/// The tape that goes with it.
+/// The tape for it.
 TapeDoc rich_tape();
 
 /// One tensor of each dtype, a rank-0 one, an empty one and one of rank 8, with fixed contents.
 std::vector<std::pair<std::string, TensorData>> rich_tensors();
 
-/// Which of them may lie in another file.
+/// The tensor that may be in another file.
 inline constexpr const char* kRichReference = "parameters/all.float32";
 
-/// Writes all as one snapshot; with `beside` kRichReference as a part of a file of that name in its folder,
-/// which is written too. (It calls that file by a path that does not exist, and by its name from there on.)
+/// Writes everything as one snapshot. With `beside`, kRichReference is in a file of that name in the same
+/// folder, which is written too. (The snapshot refers to it by an absolute path that does not exist, and by
+/// its relative path.)
 Status write_rich(const std::string& path, const std::string& beside = "");
 
 /// Fails the running test for every field in which the two differ (doubles are compared by their bits).
@@ -36,14 +37,14 @@ void expect_same_doc(const SnapshotDoc& got, const SnapshotDoc& want);
 /// The same for tapes.
 void expect_same_tape(const TapeDoc& got, const TapeDoc& want);
 
-/// A directory of this test's own, removed afterwards.
+/// A temporary directory for one test, removed afterwards.
 class TempDir {
  public:
   TempDir();
   ~TempDir();
   std::string operator/(const std::string& name) const { return (path_ / name).string(); }
   std::string string() const { return path_.string(); }
-  /// How many files and folders are in it, or right below one of its folders ("a/b").
+  /// Number of files and folders in it, or directly below one of its folders ("a/b").
   std::size_t entries(const std::string& folder = "") const;
 
  private:

@@ -6,7 +6,7 @@ namespace {
 template <class T>
 void expect_bits(const std::vector<T>& got, const std::vector<T>& want, const std::string& what) {
   ASSERT_EQ(got.size(), want.size()) << what;
-  if (got.empty()) return;  // then there need be no address
+  if (got.empty()) return;  // an empty tensor needs no address
   EXPECT_EQ(std::memcmp(got.data(), want.data(), got.size() * sizeof(T)), 0) << what;
 }
 

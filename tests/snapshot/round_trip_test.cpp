@@ -1,4 +1,4 @@
-// What is written comes back: every table field by field, every tensor bit by bit.
+// What is written is read back: every table field by field, every tensor bit by bit.
 #include "tests/snapshot/rich_doc.h"
 
 namespace nanquest {

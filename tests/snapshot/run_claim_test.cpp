@@ -1,4 +1,4 @@
-// One run a directory: what an earlier one left is moved, what a living one writes is not touched.
+// One run per directory: files of an earlier run are moved, files of a running one are not touched.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@ using testing::TempDir;
 
 class Claim : public ::testing::Test {
  protected:
-  /// What a finished run leaves, and a file of the user's own.
+  /// The files of a finished run, and a file of the user.
   void leave_a_run() {
     Manifest manifest;
     manifest.created = "2026-01-02T03:04:05Z";
@@ -91,7 +91,8 @@ TEST_F(Claim, ALivingProcessIsNotDisturbed) {
   ASSERT_EQ(pipe(ready), 0);
   const pid_t other = fork();
   if (other == 0) {
-    const bool ok = RunClaim::take(run_, 0, true).ok();  // ends at once: the lock must be gone with it
+    const bool ok =
+        RunClaim::take(run_, 0, true).ok();  // the process ends at once: its lock must be released
     const Result<RunClaim> kept = RunClaim::take(run_, 1, true);
     const char answer = ok && kept.ok() ? '+' : '-';
     if (write(ready[1], &answer, 1) == 1) pause();
@@ -106,7 +107,7 @@ TEST_F(Claim, ALivingProcessIsNotDisturbed) {
   EXPECT_NE(taken.error().message.find(run_ + ": process " + std::to_string(other)), std::string::npos)
       << taken.error().text();
   EXPECT_EQ(taken.error().text().find('\n'), std::string::npos);
-  // Rank 0 starts anew while rank 1 is already at work: rank 1's series stays where it is.
+  // Rank 0 starts again while rank 1 is already running: rank 1's series stays where it is.
   EXPECT_TRUE(RunClaim::take(run_, 0, false));
   EXPECT_TRUE(fs::exists(series_path(run_, 1)));
   EXPECT_FALSE(fs::exists(series_path(run_, 0)));

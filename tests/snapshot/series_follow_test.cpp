@@ -1,4 +1,4 @@
-// Following a series: what is read is what was appended; another file is told from one that grew.
+// Following a series: only appended rows are read; a replaced file is distinguished from one that grew.
 #include "probe/snapshot/series_follow.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ using testing::TempDir;
 
 const std::vector<SeriesTable> kFollowTables = {{"scalars", {"step", "loss"}, {}}, {"grad_norm", {"fc"}, {}}};
 
-/// Steps [first, last); every second norm is NaN. `seed` makes other losses.
+/// Steps [first, last); every second norm is NaN. `seed` changes the losses.
 void append(SeriesWriter& writer, int first, int last, double seed = 0) {
   for (int i = first; i < last; ++i) {
     const double scalars[] = {static_cast<double>(i), seed + i * 0.25};
@@ -41,7 +41,7 @@ std::vector<double> steps(const SeriesNews& news) {
   return out;
 }
 
-/// `whole` with the rows of `more` behind its own.
+/// Appends the rows of `more` to `whole`.
 void extend(std::vector<SeriesTable>& whole, const std::vector<SeriesTable>& more) {
   for (std::size_t t = 0; t < whole.size(); ++t)
     whole[t].values.insert(whole[t].values.end(), more[t].values.begin(), more[t].values.end());
@@ -65,7 +65,7 @@ TEST(SeriesFollow, AppendedRowsAloneAreRead) {
     EXPECT_EQ(steps(*more).front(), rows);
     extend(whole, more->tables);
   }
-  // Put together it is what the other reader gives.
+  // Together the parts equal the result of the other reader.
   const Result<std::vector<SeriesTable>> read = read_series(dir / "s.h5");
   ASSERT_TRUE(read);
   for (std::size_t t = 0; t < whole.size(); ++t) {
@@ -104,7 +104,7 @@ TEST(SeriesFollow, AnEmptySeriesStarts) {
   EXPECT_EQ(place.rows, 3u);
 }
 
-/// A resumed run writes its series anew: longer, shorter, of the same steps.
+/// A resumed run writes its series again: longer, shorter, of the same steps.
 TEST(SeriesFollow, AReplacedFileIsReadWhole) {
   for (const int rows : {4, 10, 30}) {
     TempDir dir;
@@ -120,7 +120,7 @@ TEST(SeriesFollow, AReplacedFileIsReadWhole) {
   }
 }
 
-/// The same file with other contents: copied over, cut, or given other tables.
+/// The same file with other contents: copied over, truncated, or with other tables.
 TEST(SeriesFollow, AnOverwrittenFileIsReadWhole) {
   for (const int rows : {4, 30}) {
     TempDir dir;
@@ -153,7 +153,8 @@ TEST(SeriesFollow, AFailureLeavesThePlace) {
   EXPECT_TRUE(steps(*news).empty());
 }
 
-/// A tick beside 400 times as many rows: not 400 times the cost, as reading all of them would be.
+/// One read of new rows in a file with 400 times as many rows: not 400 times the cost, which reading all
+/// would be.
 TEST(SeriesFollow, ATickDoesNotGrowWithTheSeries) {
   TempDir dir;
   const auto cost = [&](int rows, bool follow) {

@@ -1,4 +1,4 @@
-// Series: what was flushed is readable while the writer lives, after it was killed, and after a resume.
+// Series: flushed rows are readable while the writer runs, after it was killed, and after a resume.
 #include "probe/snapshot/series.h"
 
 #include <signal.h>
@@ -125,7 +125,7 @@ TEST(Series, RowsOfTheWrongLengthAreRefused) {
   EXPECT_FALSE(SeriesWriter::create(dir / "t.h5", {{"a", {"x"}, {}}, {"a", {"x"}, {}}}));
 }
 
-/// Runs `body` in a child; returns its pid. The child says through the pipe when it is ready.
+/// Runs `body` in a child; returns its pid. The child signals through the pipe when it is ready.
 template <class F>
 pid_t child(int ready[2], F body) {
   EXPECT_EQ(::pipe(ready), 0);
@@ -150,7 +150,7 @@ TEST(Series, SurvivesSigkillUpToTheLastFlush) {
       if (!append(*writer, i)) ::_exit(2);
     if (!writer->flush()) ::_exit(3);
     for (int i = 777; i < 790; ++i)
-      if (!append(*writer, i)) ::_exit(4);  // held back: may be lost
+      if (!append(*writer, i)) ::_exit(4);  // buffered: may be lost
     if (::write(out, "r", 1) != 1) ::_exit(5);
     ::pause();
   });
@@ -165,7 +165,7 @@ TEST(Series, SurvivesSigkillUpToTheLastFlush) {
   ASSERT_TRUE(got) << got.error().text();
   ASSERT_GE((*got)[0].rows(), 777u);
   expect_rows(*got, (*got)[0].rows());
-  // And the run goes on from the checkpoint of step 700.
+  // The run continues from the checkpoint of step 700.
   write_steps(path, 700, 200, true, 700);
   expect_rows(*read_series(path), 900);
 }

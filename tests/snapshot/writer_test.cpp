@@ -102,7 +102,7 @@ TEST(Writer, ADirectoryThatCannotBeMadeIsNamed) {
 
 TEST(Writer, AReadOnlyDirectoryIsNamed) {
   TempDir dir;
-  // root may write anywhere, so the child gives its rights up first.
+  // root may write anywhere, so the child drops its rights first.
   std::filesystem::permissions(dir.string(), std::filesystem::perms(0555));
   int out[2];
   ASSERT_EQ(::pipe(out), 0);

@@ -1,4 +1,4 @@
-// Range overflows that later ops hide: which of them do harm. The truth is the same program in fp64.
+// Range overflows that later ops hide: which of them are harmful. The reference is the same program in fp64.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -49,7 +49,7 @@ at::Tensor through_views(const at::Tensor& x) {
 
 at::Tensor other_part_overwritten(const at::Tensor& x) {
   at::Tensor y = x * x;
-  y.slice(0, 0, 2).fill_(4.0);  // what overflowed is gone
+  y.slice(0, 0, 2).fill_(4.0);  // the overflowed values are overwritten
   return at::rsqrt(y);
 }
 
@@ -106,10 +106,10 @@ TEST_P(HiddenOverflow, IsHarmIfSomethingFiniteComesOutWrong) {
   });
   ASSERT_TRUE(at::isfinite(result).all().item<bool>()) << "the overflow is not hidden";
 
-  // Independent of how it is found: the program's results in fp64, as numbers of the format.
+  // Independent of the class under test: the program's results in fp64, rounded to the format.
   const double tolerance = c.type == at::kHalf ? 1e-2 : c.type == at::kBFloat16 ? 3e-2 : 1e-5;
   const at::Tensor truth = c.program(x).to(c.type);
-  if (std::string(c.name) != "clamped") {  // whose other branch fp64 takes
+  if (std::string(c.name) != "clamped") {  // in fp64 it takes the other branch
     ASSERT_EQ(at::allclose(result, truth, tolerance, 1e-7), !c.harmful) << result << truth;
   }
 

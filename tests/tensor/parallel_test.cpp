@@ -18,7 +18,7 @@
 namespace nanquest {
 namespace {
 
-/// The number of threads that LibTorch may use is everybody's.
+/// The number of threads that LibTorch may use is global: restores it.
 struct Threads {
   explicit Threads(int count) : before(at::get_num_threads()) { at::set_num_threads(count); }
   ~Threads() { at::set_num_threads(before); }
@@ -33,7 +33,7 @@ TEST(Parallel, RangesRunBesideEachOther) {
   std::set<std::thread::id> threads;
   parallel_ranges(2, 1, [&](std::int64_t, std::int64_t) {
     inside = threads_here();
-    // Whoever is alone waits in vain.
+    // A single thread waits until the time is over.
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     for (++arrived; arrived < 2 && std::chrono::steady_clock::now() < until;) std::this_thread::yield();
     const std::lock_guard lock(mutex);

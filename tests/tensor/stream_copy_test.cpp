@@ -15,7 +15,7 @@ using testing::pattern;
 
 using Copy = void (*)(void*, const void*, std::size_t);
 
-/// Copies `bytes` bytes between places that begin `to` and `from` bytes after a border of 64.
+/// Copies `bytes` bytes between addresses that are `to` and `from` bytes after a multiple of 64.
 void expect_copied(Copy copy, std::size_t bytes, std::size_t to, std::size_t from) {
   const auto source = pattern(bytes + from + 64);
   std::vector<unsigned char> target(bytes + 192, 0xee);

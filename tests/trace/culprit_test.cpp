@@ -1,4 +1,4 @@
-// Who is blamed, on steps written down by hand; tests/record/culprit_test.cpp does the same with real ones.
+// Which op is blamed, on steps written by hand; tests/record/culprit_test.cpp does the same with real ones.
 #include "probe/trace/culprit.h"
 
 #include <gtest/gtest.h>
@@ -122,7 +122,7 @@ TEST(Blame, AHiddenOverflowOnlyWhereNothingIsWorse) {
 }
 
 TEST(Blame, ANanDoesNotComeFromAMaskBesideIt) {
-  // x holds an innocent -inf in one half and a NaN in the other.
+  // x holds an intended -inf in one half and a NaN in the other.
   Steps s;
   const SlotId x = s.slot(8), mask = s.slot(4, SlotOrigin::external), out = s.slot(1);
   const BadCounts masked{0, 0, 1}, mixed{1, 0, 1};
@@ -216,7 +216,7 @@ TEST(Blame, MemoryThatLivesOnIsHarmedIfItStaysBad) {
     }
 }
 
-/// 1e5 ops, all bad, each writing a row of one buffer whose rows so far it reads: the dearest shape there is.
+/// 1e5 ops, all bad; each writes one row of a buffer and reads all rows before it: the most expensive case.
 TEST(Blame, ALongChainOverOneBufferComesBackToItsStart) {
   constexpr std::int64_t n = 100'000;
   Steps s;

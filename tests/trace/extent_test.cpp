@@ -1,4 +1,4 @@
-// Which elements two views share: against sets of bytes counted one by one.
+// Which elements two views share: compared with sets of bytes counted one by one.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -82,7 +82,7 @@ TEST(Extent, LayoutsThatCantBe) {
   EXPECT_EQ(span_of(row(2, {3}, {-1}))->end, 3);
 }
 
-/// A view as programs make them: of a contiguous tensor, narrowed, permuted, stepped, expanded.
+/// A view as programs make them: a contiguous tensor, narrowed, permuted, stepped, expanded.
 TensorRow random_view(std::mt19937& random) {
   const auto pick = [&](std::int64_t n) { return static_cast<std::int64_t>(random()) % n; };
   static const std::vector<std::vector<std::int64_t>> shapes = {{24}, {4, 6}, {2, 3, 4}, {2, 12}, {6, 2, 2}};
@@ -126,7 +126,7 @@ TEST(Extent, NeverClaimsWhatCountingRefutes) {
     apart += really_apart, told_apart += claims_apart;
     inside += really_inside, told_inside += claims_inside;
   }
-  // What it can't prove are views whose periods don't fit each other.
+  // It can't separate views whose periods do not divide each other.
   EXPECT_GT(told_apart, apart * 85 / 100) << told_apart << " of " << apart;
   EXPECT_GT(told_inside, inside * 85 / 100) << told_inside << " of " << inside;
 }

@@ -68,7 +68,7 @@ TEST(Graph, WhatIsOverwrittenIsNoInput) {
   }
   const OpId add = s.op("aten::add_", {whole(a, 4), whole(b, 4)}, {whole(a, 4)});
   EXPECT_EQ(TraceGraph(s.doc).reads(add).size(), 2u);
-  // Who knows the schema says more: here argument 1 is an out=.
+  // The schema says more: here argument 1 is an out=.
   const TraceGraph told(s.doc, [](OpId, std::int32_t position) { return position != 1; });
   EXPECT_EQ(told.reads(add).size(), 1u);
   EXPECT_EQ(told.slot(told.reads(add)[0]), a);

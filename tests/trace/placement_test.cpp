@@ -1,4 +1,4 @@
-// Where an op or a weight lies among several processes, on steps written down by hand. Real ones:
+// The place of an op or a weight among several processes, on steps written by hand. Real ones:
 // tests/attach/ddp/shapes_test.py.
 #include "probe/trace/placement.h"
 
@@ -10,7 +10,8 @@
 namespace nanquest::testing {
 namespace {
 
-/// Four micro-batches through two stages of six; a received value read, an op and a loss in each pass.
+/// Four micro-batches through two of six stages; in each pass a received value is read, an op runs, and a
+/// loss is computed.
 struct Piped : Steps {
   Piped() {
     doc.environment["pipeline"] = "4 6 1 3";

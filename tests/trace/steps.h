@@ -1,4 +1,4 @@
-/// Small recorded steps, written down by hand.
+/// Small recorded steps, written by hand.
 #pragma once
 
 #include <initializer_list>
@@ -9,7 +9,7 @@
 
 namespace nanquest::testing {
 
-/// A view of a slot, and what is in it.
+/// A view of a slot, and its bad values.
 struct View {
   SlotId slot;
   std::int64_t offset = 0;
@@ -27,14 +27,14 @@ class Steps {
   /// An op with these tensor arguments (each an argument of its own) that writes those.
   OpId op(const std::string& name, const std::vector<View>& arguments, const std::vector<View>& writes,
           std::uint32_t flags = 0, Phase phase = Phase::forward);
-  /// The same, which is the loss from now on.
+  /// The same, and its result becomes the loss.
   OpId loss(const std::string& name, const std::vector<View>& arguments, const View& result);
   TensorId row(const View& view);
 
   OpRow& operator[](OpId id) { return get(doc, id); }
 };
 
-/// All of a slot of `n` elements, as one dimension.
+/// A whole slot of `n` elements, as one dimension.
 View whole(SlotId slot, std::int64_t n, BadCounts bad = {});
 /// Elements [from, to) of a slot.
 View part(SlotId slot, std::int64_t from, std::int64_t to, BadCounts bad = {});
