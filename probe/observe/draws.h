@@ -8,8 +8,8 @@
 
 namespace nanquest {
 
-/// True if an operator draws random numbers when it is given these arguments, in the schema's order.
-/// Attention operators are tagged as drawing even when their dropout is off.
+/// True if an operator draws random numbers for these arguments, in the schema's order. Attention operators
+/// are tagged as drawing even if their dropout is off.
 bool draws(const OpTraits& op, c10::ArrayRef<const c10::IValue> arguments);
 
 }  // namespace nanquest

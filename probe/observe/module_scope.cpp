@@ -13,9 +13,9 @@ namespace {
 
 struct ScopeStack {
   std::string path;
-  std::vector<std::string> replaced;  // paths to go back to, of push_module
+  std::vector<std::string> replaced;  // paths to restore, for push_module
   std::vector<std::string> types;
-  std::vector<const ModuleName*> names;  // per scope; null until somebody asked
+  std::vector<const ModuleName*> names;  // names per scope; null until first requested
 };
 
 const ModuleName* find_or_add(std::string_view path, std::string_view type) {
@@ -28,7 +28,7 @@ const ModuleName* find_or_add(std::string_view path, std::string_view type) {
   return &all->try_emplace(std::move(key), std::move(name)).first->second;
 }
 
-/// The pair's one place; allocates when it is seen for the first time only.
+/// The pair's unique entry; allocates only when a pair is new.
 const ModuleName* module_name(std::string_view path, std::string_view type) {
   constexpr std::size_t kPlaces = 1024;
   constinit thread_local const ModuleName* places[kPlaces]{};

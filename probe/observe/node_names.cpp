@@ -27,7 +27,7 @@ const NodeName* node_name(const char* name) {
   constexpr std::size_t kPlaces = 256;
   constinit thread_local const NodeName* places[kPlaces]{};
   const std::string_view text(name);
-  // Length, middle and end tell nodes apart: "AddBackward0", "torch::autograd::AccumulateGrad".
+  // Length, middle and end distinguish nodes: "AddBackward0", "torch::autograd::AccumulateGrad".
   std::uint64_t mix = text.size();
   for (std::size_t i = 0; i < text.size(); i += 3) mix = mix * 31 + static_cast<unsigned char>(text[i]);
   const NodeName*& place = places[mix % kPlaces];

@@ -1,4 +1,4 @@
-/// Names of backward nodes, each kept once and for ever, so that what is recorded refers to them instead of
+/// Names of backward nodes, each stored once and never freed, so that records refer to them instead of
 /// copying.
 #pragma once
 
@@ -8,10 +8,10 @@ namespace nanquest {
 
 struct NodeName {
   std::string name;   ///< "MmBackward0"
-  std::string after;  ///< "accumulation after MmBackward0": what runs between it and the next node
+  std::string after;  ///< "accumulation after MmBackward0": for ops between it and the next node
 };
 
-/// The name's one place. Thread-safe; allocates when a name is seen for the first time only.
+/// The name's unique entry. Thread-safe; allocates only when a name is new.
 const NodeName* node_name(const char* name);
 
 }  // namespace nanquest

@@ -1,5 +1,5 @@
-/// NVTX ranges for whoever profiles the run. Without an attached tool a range costs a few nanoseconds;
-/// built without the NVTX headers it costs nothing.
+/// NVTX ranges for profiling. Without an attached tool a range costs a few nanoseconds; built without the
+/// NVTX headers it costs nothing.
 #pragma once
 
 namespace nanquest {
@@ -8,7 +8,7 @@ namespace nanquest {
 void nvtx_push(const char* name);
 /// Closes the innermost range of this thread.
 void nvtx_pop();
-/// Whether this build knows NVTX.
+/// Whether this build has NVTX.
 bool nvtx_available();
 
 /// A range for the length of a scope: "step", "forward", "backward", "optimizer".

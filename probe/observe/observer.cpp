@@ -29,10 +29,10 @@ struct Node {
   bool grad;  // grad mode when it began: on if its gradients are differentiated again
 };
 
-/// The engine continues on another thread before it nests deeper.
+/// At this depth the engine continues on another thread.
 constexpr int kMaxNesting = 96;
 
-/// What this thread is inside of. `depth` counts recorded ops: anything below is theirs.
+/// What this thread is doing. `depth` counts recorded ops: ops inside them are not recorded.
 struct ThreadState {
   int depth, evaluating_count, node_count;
   bool busy;
@@ -42,7 +42,7 @@ struct ThreadState {
   Node nodes[kMaxNesting];
 };
 
-// Without constructors: looked at several times per op.
+// Without constructors, because it is read several times per op.
 constinit thread_local ThreadState this_thread{};
 
 ThreadState& state() {
@@ -55,8 +55,7 @@ struct Context final : at::ObserverContext, Pooled<Context> {
   explicit Context(Kind k) : kind(k) {}
   Kind kind;
   const OpTraits* traits = nullptr;
-  std::unique_ptr<OpFrame>
-      frame;  ///< null: an op of a hook, told when the op that it was called in has ended
+  std::unique_ptr<OpFrame> frame;  ///< null: an op of a hook, reported when the surrounding op has ended
 };
 
 constexpr char kEvaluate[] = "autograd::engine::evaluate_function: ";
@@ -76,8 +75,8 @@ c10::ArrayRef<const c10::IValue> arguments_of(const at::RecordFunction& fn, cons
   return inputs.slice(inputs.size() - wanted, wanted);
 }
 
-/// The same of a call that is recorded as it is; nothing of one whose parts tell the story, or that only
-/// hands on.
+/// The same for a call that is recorded itself; nothing for a call whose parts are recorded instead, or that
+/// only passes through.
 std::optional<c10::ArrayRef<const c10::IValue>> recorded_arguments(const at::RecordFunction& fn,
                                                                    const OpTraits& traits) {
   if (!traits.is_frontier()) return std::nullopt;
@@ -86,8 +85,7 @@ std::optional<c10::ArrayRef<const c10::IValue>> recorded_arguments(const at::Rec
   return arguments;
 }
 
-/// Inside an op in place: autograd, which hasn't handed on to the kernel yet, copies what its derivative will
-/// need.
+/// Inside an in-place op: autograd, before it calls the kernel, copies what its derivative will need.
 std::unique_ptr<at::ObserverContext> start_saved_copy(const at::RecordFunction& fn, OpSink& sink,
                                                       ThreadState& s) {
   const OpTraits* traits = traits_of(fn);
@@ -107,16 +105,16 @@ std::unique_ptr<at::ObserverContext> start_saved_copy(const at::RecordFunction& 
   return context;
 }
 
-/// Autograd gives what it saves to hooks (torch.autograd.graph.saved_tensors_hooks, save_on_cpu) from inside
-/// of the op: with grad mode off, and itself not handed on to a kernel yet.
+/// Autograd passes what it saves to hooks (torch.autograd.graph.saved_tensors_hooks, save_on_cpu) from inside
+/// the op: with grad mode off, and before it calls a kernel.
 bool in_pack_hook(const ThreadState& s) {
   return s.depth == 1 && s.saves && !at::GradMode::is_enabled() &&
          !c10::impl::tls_local_dispatch_key_set().excluded_.has_any(c10::autograd_dispatch_keyset) &&
          at::SavedTensorDefaultHooks::get_hooks().has_value();
 }
 
-/// What a hook computes of the op's own result can be told only when that is known. One that draws numbers is
-/// not told: the generator has gone on by then.
+/// An op of a hook may read the op's own result, so it is reported when that is known. An op that draws
+/// numbers is not reported, because the generator has advanced by then.
 std::unique_ptr<at::ObserverContext> start_hook_op(const at::RecordFunction& fn, ThreadState& s) {
   const OpTraits* traits = traits_of(fn);
   if (!traits || traits->seeded) return nullptr;
@@ -175,7 +173,7 @@ std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& fn) {
   return nullptr;
 }
 
-/// What an op returned, of all that the interpreter has on its stack.
+/// The results of an op, from the end of the interpreter's stack.
 c10::ArrayRef<const c10::IValue> returns_of(const at::RecordFunction& fn, const OpTraits& traits) {
   const std::vector<c10::IValue>& outputs = fn.outputs();
   const std::size_t wanted = traits.returns.size();

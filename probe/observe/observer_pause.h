@@ -1,12 +1,12 @@
-/// A scope whose operations are not the training's.
+/// A scope whose operations do not belong to the training.
 #pragma once
 
 namespace nanquest {
 
-/// ATen calls of this thread are not observed while one of these lives. May nest. For what a program measures
-/// beside its training (a held-out loss, statistics of gradients): on a tape (ProbeOptions::tape) it would be
-/// run again with every change, and a number that it reads would count as a decision. What such a scope
-/// writes into the training's own tensors nobody knows of.
+/// ATen calls of this thread are not observed while one of these exists. May nest. For measurements beside
+/// the training (a held-out loss, statistics of gradients): on a tape (ProbeOptions::tape) they would be run
+/// again with every change, and a number that they read would count as a decision. Writes of such a scope
+/// into the training's own tensors are not recorded.
 class ObserverPause {
  public:
   ObserverPause();

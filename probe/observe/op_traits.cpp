@@ -16,7 +16,7 @@
 namespace nanquest {
 namespace {
 
-/// Every LibTorch has the operators of these name spaces.
+/// Every LibTorch has the operators of these namespaces.
 bool is_foreign(std::string_view name) {
   for (const std::string_view space : {"aten::", "prim::", "quantized::", "_quantized::", "sparse::", "mkl::",
                                        "mkldnn::", "mkldnn_prepacked::", "onednn::", "prepacked::"})
@@ -85,8 +85,7 @@ struct CachedTraits {
   const OpTraits* traits;
 };
 
-/// The place of this thread where the traits of the operator with this name are, if they were looked up
-/// lately.
+/// This thread's cache entry for the traits of the operator with this name.
 CachedTraits& nearest(const void* key) {
   constexpr std::size_t kPlaces = 1024;
   constinit thread_local CachedTraits places[kPlaces]{};
@@ -98,9 +97,8 @@ CachedTraits& nearest(const void* key) {
 
 bool OpTraits::is_frontier() const {
   if (for_the_allocator) return false;
-  // Which backend a call goes to is not told to observers; a composite on a CPU is one on an accelerator but
-  // for a handful of operators, and where they differ the one with a kernel of its own wins on its device
-  // only.
+  // Observers do not know the backend of a call. A composite on a CPU is one on an accelerator, except for a
+  // handful of operators. Those do not count as composite if this process has an accelerator.
   if (composite_cpu && (composite_device || accelerator == c10::kCPU)) return false;
   if (autocast_cpu && at::autocast::is_autocast_enabled(at::kCPU)) return false;
   if (autocast_device && at::autocast::is_autocast_enabled(accelerator)) return false;
@@ -108,7 +106,7 @@ bool OpTraits::is_frontier() const {
 }
 
 const OpTraits* traits_of(const at::RecordFunction& fn) {
-  // The schema owns the name's characters, so the pointer is as good as the operator's identity.
+  // The schema owns the name's characters, so the pointer identifies the operator.
   const void* key = fn.name();
   CachedTraits& near = nearest(key);
   if (near.key == key) return near.traits;

@@ -45,7 +45,7 @@ std::string words_for_object(const c10::IValue& value) try {
 
 bool is_thread_of_process_group() noexcept {
   static thread_local const bool is = [] {
-    std::array<char, 16> name{};  // as many as the system keeps
+    std::array<char, 16> name{};  // the system's limit
     return pthread_getname_np(pthread_self(), name.data(), name.size()) == 0 &&
            std::string_view(name.data()).starts_with("pt_gloo_");
   }();
@@ -57,7 +57,7 @@ std::vector<std::uint64_t> ranks_of_process_group(const std::string& name) noexc
   const ::c10d::ProcessGroup& given = *group;
   if (typeid(given) != typeid(::c10d::ProcessGroup)) return {};
   std::vector<std::uint64_t> ranks = group->getDefaultBackend()->getBackendOptions()->global_ranks_in_group;
-  if (ranks.empty()) {  // the group of all
+  if (ranks.empty()) {  // the group of all ranks
     ranks.resize(static_cast<std::size_t>(group->getSize()));
     std::iota(ranks.begin(), ranks.end(), std::uint64_t{0});
   }

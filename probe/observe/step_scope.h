@@ -1,4 +1,4 @@
-/// Where in the step a thread is: phase and micro-batch, for what is recorded.
+/// A thread's position in the step: phase and micro-batch, for recording.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace nanquest {
 
-/// Marks what runs in this scope (on this thread) as belonging to a phase; backward is found by
-/// itself. The loop wraps unscale, clip and update in PhaseScope(Phase::optimizer).
+/// Marks ops in this scope (on this thread) as belonging to a phase; backward is recognised automatically.
+/// The loop wraps unscale, clip and update in PhaseScope(Phase::optimizer).
 class PhaseScope {
  public:
   explicit PhaseScope(Phase phase);
@@ -20,13 +20,13 @@ class PhaseScope {
   Phase before_;
 };
 
-/// The same for callers that have no scope: sets the phase of this thread and returns what it was.
+/// The same for callers without a scope: sets the phase of this thread and returns the previous one.
 Phase set_phase(Phase phase);
 
 /// Number of the micro-batch that runs now on this thread (gradient accumulation); default 0.
 void set_micro_batch(std::int32_t index);
 
-/// What was set last on the calling thread.
+/// The value last set on the calling thread.
 Phase current_phase();
 std::int32_t current_micro_batch();
 

@@ -1,4 +1,4 @@
-/// argument_tree: an op's arguments out of their flat tokens, without the operator's schema.
+/// argument_tree: an op's arguments from their flat tokens, without the operator's schema.
 #pragma once
 
 #include <vector>
@@ -9,11 +9,11 @@ namespace nanquest {
 
 /// A value, or a list of them.
 struct ArgumentTree {
-  const ArgRow* row = nullptr;  ///< never null in what argument_trees gives; the doc's
+  const ArgRow* row = nullptr;  ///< the doc's row; never null in results of argument_trees
   std::vector<ArgumentTree> elements;
 };
 
-/// One an argument; empty if the tokens are no whole arguments. The doc outlives it.
+/// One tree per argument; empty if the tokens are not complete arguments. The doc must outlive it.
 std::vector<ArgumentTree> argument_trees(const SnapshotDoc& doc, const OpRow& op);
 
 }  // namespace nanquest

@@ -1,8 +1,8 @@
-/// births: the rule for when an op made its bad values itself, for whoever looks: the recorder as ops go by,
-/// replay on values that it computes, the tables afterwards.
+/// births: the rule that decides when an op made its bad values itself. The recorder uses it while ops run,
+/// replay on values that it computes, and the tables afterwards.
 ///
-/// A birth is an op whose inputs are finite and which wrote something that is not. Inputs are the values that
-/// it takes in (TraceGraph::reads): not what it overwrites, not memory that nobody has written.
+/// A birth is an op with finite inputs that wrote a non-finite value. Inputs are the values that it uses
+/// (TraceGraph::reads): not what it overwrites, and not memory that was never written.
 #pragma once
 
 #include <cstdint>
@@ -15,32 +15,33 @@
 
 namespace nanquest {
 
-/// False for ops whose bad values are not their own doing: memory handed out unwritten, bytes from the host,
-/// what was kept because it can't be computed again (its inputs may be another process's), ops that threw.
+/// False for ops that can't have made their bad values: uninitialised memory, bytes from the host, results
+/// that are kept because they can't be computed again (their inputs may be another process's), ops that
+/// threw.
 constexpr bool can_be_birth(std::uint32_t op_flags) {
   return !(op_flags & (kOpUninitialised | kOpHostWrite | kOpOpaque | kOpFailed));
 }
 
-/// True for ops whose results follow from what they were given and nothing else: no random numbers, either.
+/// True for ops whose results depend only on their inputs: no random numbers, either.
 constexpr bool follows_from_inputs(std::uint32_t op_flags) {
   return can_be_birth(op_flags) && !(op_flags & kOpSeeded);
 }
 
-/// As many range overflows are looked at closely in one step: a step that went wrong at one place has few, and
-/// one that went wrong everywhere is told by its first ones.
+/// Limit of range overflows that are examined in one step. A step that failed at one place has few, and one
+/// that failed everywhere is explained by its first ones.
 inline constexpr int kMaxBirthsJudged = 64;
 
-/// Which births of a step are computed once more, one precision up. What an infinite constant made need not be:
-/// it is infinite up there too. Of an operator that made the same up there so often (logarithms of zeros, row
-/// after row) the rest is left alone; so none of these takes the place of an overflow.
+/// Which births of a step are computed again, one precision up. A birth from an infinite constant is not: it
+/// is infinite there too. If an operator was non-finite there this often (logarithms of zeros, row after
+/// row), the rest of its births are skipped, so they do not use up the places of overflows.
 class BirthBudget {
  public:
-  /// Whether a birth by this operator is to be judged.
+  /// Whether to judge a birth by this operator.
   bool worth(std::string_view op) const {
     const auto known = stays_.find(op);
     return overflows_ < kMaxBirthsJudged && (known == stays_.end() || known->second < kMaxAlike);
   }
-  /// It was: whether it is finite one precision up.
+  /// Reports the result: whether it is finite one precision up.
   void judged(std::string_view op, bool finite) {
     if (finite)
       ++overflows_;
@@ -61,8 +62,8 @@ struct BadConstants {
 };
 BadConstants bad_constants(const SnapshotDoc& doc, OpId op);
 
-/// True if a constant says that the op's infinities are meant (masked_fill with -inf): they come of no
-/// overflow, and not of an update, whose infinite constant is a bad setting (a learning rate).
+/// True if a constant shows that the op's infinities are intended (masked_fill with -inf): they come neither
+/// from an overflow nor from an update, whose infinite constant is a bad setting (a learning rate).
 bool are_meant_by_constant(const SnapshotDoc& doc, OpId op);
 
 }  // namespace nanquest

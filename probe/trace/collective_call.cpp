@@ -12,7 +12,7 @@
 namespace nanquest {
 namespace {
 
-/// Where the schema of an operator has what; -1: nowhere. Outputs are what it writes or returns, in order.
+/// Argument positions in the operator's schema; -1: none. Outputs are what it writes or returns, in order.
 struct Shape {
   std::string_view name;
   Pattern pattern;
@@ -60,7 +60,7 @@ const Shape* shape_of(std::string_view op) {
   return found == kShapes.end() ? nullptr : &*found;
 }
 
-/// Tensors of an argument: one is one item, a list is an item each, a list of lists an item a list.
+/// Items of an argument: a tensor is one item, a list has one per tensor, a list of lists one per list.
 std::vector<FlatRows> items_of(const ArgumentTree& node) {
   if (node.row->kind == ArgKind::tensor) return {{TensorId{node.row->tensor}}};
   std::vector<FlatRows> items;
@@ -74,7 +74,7 @@ std::vector<FlatRows> items_of(const ArgumentTree& node) {
   return items;
 }
 
-/// What an argument says of a group or a reduction: a functional's string, or what an object is in words.
+/// The text of a group or reduction argument: a functional's string, or the description of an object.
 std::string said(const ArgumentTree& node, std::string_view prefix) {
   const std::string& text = node.row->text;
   if (node.row->kind == ArgKind::string) return text;

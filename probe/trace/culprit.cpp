@@ -41,7 +41,7 @@ std::vector<std::int64_t> index_of(const TensorRow& row, std::int64_t flat) {
   return index;
 }
 
-/// What is known of the bad values of a row, of these kinds alone.
+/// Fills in what is known of the bad values of a row, counting only these kinds.
 void fill_from_row(Culprit& c, const TraceGraph& graph, TensorId row, ValueKinds kinds) {
   const StatsRow* s = graph.stats(row);
   if (!s) return;
@@ -49,7 +49,7 @@ void fill_from_row(Culprit& c, const TraceGraph& graph, TensorId row, ValueKinds
   const BadCounts harm = of_kinds(all, kinds).total() > 0 ? of_kinds(all, kinds) : all;
   c.value = value_name(harm);
   c.count = harm.total();
-  // The first bad element may be an innocent one.
+  // The first bad element may be an intended one.
   if (s->first_bad >= 0 && harm.total() == all.total()) c.first = index_of(graph.tensor(row), s->first_bad);
 }
 
@@ -57,8 +57,8 @@ bool all_zero(const StatsRow* s) {
   return s && s->count > 0 && s->zero == s->count;
 }
 
-/// A loss scale of zero, which isn't bad itself but makes what is: the row as `op` read it, or as the copies
-/// read it that `op` was given; none if there is none.
+/// A loss scale of zero, which is not bad itself but makes bad values: the row as `op` read it, or as the
+/// copies that `op` was given read it; none if there is none.
 TensorId zero_scale(const TraceGraph& graph, OpId op) {
   constexpr int kCopies = 4;
   for (TensorId row : graph.reads(op)) {
@@ -77,23 +77,24 @@ TensorId zero_scale(const TraceGraph& graph, OpId op) {
   return {};
 }
 
-/// Whether the program gave the op the step's loss scale as a number, and that is no scale.
+/// Whether the program gave the op the step's loss scale as a number, and that number is invalid.
 bool has_bad_scale(const TraceGraph& graph, OpId op) {
   const double scale = graph.doc().loss_scale;
   if (std::isfinite(scale) && scale != 0) return false;
-  if (scale == 0) return false;  // a zero is too common to tell whose it is
+  if (scale == 0) return false;  // zero is too common to be recognised as the loss scale
   const BadConstants bad = bad_constants(graph.doc(), op);
   return std::isnan(scale) ? bad.nan : bad.infinite;
 }
 
-/// Nothing for an infinity that was meant and did no harm.
+/// Nothing for an intended infinity that did no harm.
 std::optional<Candidate> candidate_of(const TraceGraph& graph, const Walk& walk, const Root& root) {
   if (!root.row && has_bad_scale(graph, root.op)) return Candidate{Kind::state, root.op, {}};
   if (is_intended(graph, root)) {
     const std::vector<OpId> path = walk.path_to_harm(root.op);
     const OpId turned = first_harmful(graph, path, !root.row);
     if (turned) return Candidate{Kind::op, turned, {}};
-    // Beside what is NaN it did nothing; alone it went all the way, which only memory may keep.
+    // Beside a NaN the infinity had no effect; alone it was carried to the end, which is allowed only for
+    // memory.
     const bool other = walk.harm(path.back()) & ~root.kinds;
     if (other || walk.only_left(path.back())) return std::nullopt;
     return Candidate{Kind::op, path.back(), {}};
@@ -109,14 +110,14 @@ std::optional<Candidate> candidate_of(const TraceGraph& graph, const Walk& walk,
   return Candidate{kind_of(origin_of(graph, graph.slot(root.row))), root.op, root.row};
 }
 
-/// The kinds of bad values that did the harm that the candidate is blamed for.
+/// The kinds of bad values that did the harm of this candidate.
 ValueKinds harm_of(const Walk& walk, const Candidate& candidate) {
   for (const Root& root : walk.roots())
     if (candidate.row && root.op == candidate.op && root.row == candidate.row) return root.kinds;
   return candidate.row || !walk.reached(candidate.op) ? kEveryKind : walk.harm(candidate.op);
 }
 
-/// The first of what the op wrote that is bad, none if it is all good.
+/// The first bad row that the op wrote, none if all are good.
 TensorId first_bad_written(const TraceGraph& graph, OpId op) {
   const auto written = graph.written(op);
   const auto found =
@@ -124,7 +125,7 @@ TensorId first_bad_written(const TraceGraph& graph, OpId op) {
   return found == written.end() ? TensorId{} : *found;
 }
 
-/// What the culprit is called that the step did not compute.
+/// Fills in a culprit that the step did not compute.
 void fill_outside(SnapshotDoc& doc, const TraceGraph& graph, const Candidate& best, ValueKinds harm,
                   const ArgumentName& argument_name) {
   Culprit& c = doc.culprit;
@@ -135,7 +136,7 @@ void fill_outside(SnapshotDoc& doc, const TraceGraph& graph, const Candidate& be
   c.tensor_name = graph.doc().slots[slot.index()].name;
   if (c.origin != origin_name(SlotOrigin::produced)) {
     c.phase = Phase::input;
-    // Who reads the file finds the values by this name.
+    // Readers of the file find the values by this name.
     if (c.tensor_name.empty()) c.tensor_name = first_read_words(graph, slot, argument_name);
     get(doc, slot).name = c.tensor_name;
   }
@@ -149,7 +150,7 @@ void fill(SnapshotDoc& doc, const TraceGraph& graph, const Walk& walk, const Can
   c.phase = graph.op(best.op).phase;
   const ValueKinds harm = harm_of(walk, best);
   TensorId first = first_bad_written(graph, best.op);
-  // What a collective received may be seen only where it was handed over.
+  // The result of a collective may be visible only in the op after it, to which it was handed over.
   if (const OpId after = walk.next(best.op); !first && after) first = first_bad_written(graph, after);
   if (best.row) fill_outside(doc, graph, best, harm, argument_name);
   if (c.value.empty() || c.value == value_name({})) fill_from_row(c, graph, first, harm);
@@ -182,7 +183,7 @@ bool find_culprit(SnapshotDoc& doc, const ArgumentName& argument_name) {
     if (!silent && hides_overflow(graph, op)) silent = op;
   }
   std::vector<Candidate> candidates = candidates_for_blame(graph, walk);
-  // A loss or a gradient that is bad was made so by somebody, however innocent each one looks.
+  // A bad loss or gradient has a cause, however harmless each value looks.
   const auto& gradients = doc.gradients;
   const bool seen = graph.bad(TensorId{doc.loss}) ||
                     std::any_of(gradients.begin(), gradients.end(),
@@ -195,7 +196,7 @@ bool find_culprit(SnapshotDoc& doc, const ArgumentName& argument_name) {
     fill(doc, graph, walk, candidates.front(), argument_name);
     return true;
   }
-  // A range overflow that later ops hide counts only where nothing worse happened (design §5).
+  // A range overflow that later ops hide counts only if no other harm was found.
   if (!silent) return false;
   fill(doc, graph, walk, {Kind::op, silent, {}}, argument_name);
   c.value = "silent";

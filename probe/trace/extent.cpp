@@ -10,7 +10,7 @@ namespace {
 constexpr std::int64_t kFarthest = std::int64_t{1} << 48;
 constexpr std::int64_t kNoPeriod = std::int64_t{1} << 56;  // beyond every byte
 
-/// Pairs (stride, size) of the dimensions that matter.
+/// Pairs (stride, size) of the non-trivial dimensions.
 using Steps = std::array<std::array<std::int64_t, 2>, 64>;
 
 /// True if the first `count` of these steps leave no gap between blocks of `block`.
@@ -23,14 +23,14 @@ bool leaves_no_gap(Steps& steps, std::size_t count, std::int64_t block) {
   return true;
 }
 
-/// A row as bytes that repeat: in each of the periods [first, end), bytes from [from, to) of its start.
+/// A row as bytes that repeat: in each of the periods [first, end), the bytes [from, to) after its start.
 struct Folded {
   std::int64_t from = 0, to = 0;
   std::int64_t first = 0, end = 0;
 };
 
-/// The row folded at `period` bytes; nothing if it doesn't repeat so. `filled` (may be null) tells whether it
-/// holds all bytes of its ranges.
+/// The row folded at `period` bytes; nothing if it does not repeat like that. `filled` (may be null): whether
+/// it holds all bytes of its ranges.
 std::optional<Folded> fold(const TensorRow& row, std::int64_t period, bool* filled = nullptr) {
   const auto item = static_cast<std::int64_t>(dtype_size(row.dtype));
   const std::int64_t begin = row.storage_offset * item;
@@ -61,7 +61,7 @@ bool is_empty(const TensorRow& row) {
   return std::find(row.sizes.begin(), row.sizes.end(), 0) != row.sizes.end();
 }
 
-/// Calls `f` with the periods at which the row may repeat, until it returns true; true if it did.
+/// Calls `f` with possible periods of the row until it returns true; true if it did.
 template <class F>
 bool any_period(const TensorRow& row, F&& f) {
   const auto item = static_cast<std::int64_t>(dtype_size(row.dtype));

@@ -1,8 +1,8 @@
 /// extent: which elements of a storage two uses of it share.
 ///
-/// Both answers are "yes" only where it is certain that they should be acted on: `may_overlap` is false only
-/// if it is proven that no byte is shared, `covers` is true only if it is proven that every byte is. Proven
-/// are ranges, and views that repeat with a common period (columns of one matrix, chunks of one projection).
+/// Both functions answer on the safe side: `may_overlap` is false only if it is proven that no byte is
+/// shared, `covers` is true only if it is proven that every byte is. Proofs cover ranges, and views that
+/// repeat with a common period (columns of one matrix, chunks of one projection).
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@
 
 namespace nanquest {
 
-/// Elements [begin, end) of the storage, from the first to past the last one that the row reaches; what lies
-/// between may belong to others. Empty if the row has no elements.
+/// Elements [begin, end) of the storage, from the first to past the last one of the row; elements in between
+/// may not belong to it. Empty if the row has no elements.
 struct ElementSpan {
   std::int64_t begin = 0, end = 0;
 };
 
-/// Nothing for layouts that can't be (sizes and strides of different length, negative sizes, an offset before
+/// Nothing for impossible layouts (sizes and strides of different length, negative sizes, an offset before
 /// the storage, more than 2^48 elements away).
 std::optional<ElementSpan> span_of(const TensorRow& row);
 
@@ -43,16 +43,16 @@ class ByteSet {
   std::map<std::int64_t, std::int64_t> ranges_;  // begin -> end
 };
 
-/// How much of a row later writes have overwritten, while its writes are gone through from the last one back:
-/// whole ranges, and columns of one period.
+/// How much of a row later writes have overwritten. Writes are added from the last one back; whole ranges and
+/// columns of one period are tracked.
 class Overwritten {
  public:
-  /// `row` outlives the object.
+  /// `row` must outlive the object.
   explicit Overwritten(const TensorRow& row);
 
-  /// The next write back; false if later ones have overwritten all of it that the row shows.
+  /// Adds the next earlier write; false if later ones have overwritten all of it that the row shows.
   bool add(const TensorRow& write);
-  /// True once nothing older can be seen.
+  /// True if no earlier write can be visible.
   bool complete() const { return complete_; }
 
  private:

@@ -9,7 +9,7 @@
 namespace nanquest {
 namespace {
 
-/// Rows [first, first + count) of a table with `size` rows; empty if they aren't all there.
+/// Rows [first, first + count) of a table with `size` rows; empty if not all of them exist.
 template <class Row>
 IdRange<Row> range_in(std::int64_t first, std::int64_t count, std::size_t size) {
   const bool good = first >= 0 && count >= 0 && static_cast<std::uint64_t>(first + count) <= size;
@@ -65,7 +65,7 @@ void TraceGraph::add_arguments(const OpRow& op) {
 std::size_t TraceGraph::out_arguments(OpId id, std::span<const Argument> arguments) const {
   const OpRow& row = op(id);
   if (row.overload != "out" && !row.overload.ends_with("_out")) return 0;
-  // They come last, in the order of what is returned.
+  // They come last, in the order of the returned values.
   const auto returned = outputs(id);
   if (returned.size() > arguments.size()) return 0;
   std::size_t at = arguments.size() - returned.size();
@@ -138,7 +138,7 @@ TraceGraph::Search TraceGraph::each_write_behind(TensorId row, OpId before,
   std::optional<Overwritten> later;
   for (auto it = std::make_reverse_iterator(end); it != all.rend() && !search.ended; ++it) {
     const TensorRow& write = tensor(it->row);
-    const bool same = same_view(write, tensor(row));  // by far the most are
+    const bool same = same_view(write, tensor(row));  // true for most reads
     if (!same && !may_overlap(write, tensor(row))) continue;
     if (later && !later->add(write)) {
       search.passed_over = true;
@@ -183,13 +183,13 @@ OpId TraceGraph::forward_of(OpId id) const {
   const OpRow& row = op(id);
   if (find_row(*doc_, OpId{row.forward_op})) return OpId{row.forward_op};
   if (row.phase != Phase::backward || row.sequence < 0) return {};
-  const Sequenced wanted{row.micro_batch, row.sequence, OpId{}};  // none comes before every op
+  const Sequenced wanted{row.micro_batch, row.sequence, OpId{}};  // no op comes before every other
   const auto found = std::lower_bound(forward_ops_.begin(), forward_ops_.end(), wanted);
   const auto matches = [&](auto it) {
     return it != forward_ops_.end() && it->micro_batch == row.micro_batch && it->sequence == row.sequence &&
            it->op < id;
   };
-  // A sequence number is only a peek: two candidates decide nothing.
+  // Sequence numbers are not unique: two candidates decide nothing.
   return matches(found) && !matches(found + 1) ? found->op : OpId{};
 }
 

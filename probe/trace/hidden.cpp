@@ -13,8 +13,7 @@ bool headroom_is_wide(DType type) {
          dtype_is_complex(type);
 }
 
-/// exp that overflows a wide format is how sigmoids and softpluses saturate; 1/inf is the zero that they
-/// mean.
+/// exp that overflows a wide format is how sigmoids and softpluses saturate; their 1/inf is an intended zero.
 bool saturates(const TraceGraph& graph, OpId op) {
   const std::string& name = graph.op(op).name;
   bool grows = false;
@@ -32,8 +31,8 @@ bool hides_overflow(const TraceGraph& graph, OpId op) {
   const std::uint32_t flags = graph.op(op).flags;
   if (!(flags & kOpBirthFiniteAbove) || (flags & kOpHidesNothing)) return false;
   if (flags & kOpHidesDamage) return true;
-  // Nobody could follow it. A large negative number that becomes -inf on its way into a softmax was meant to
-  // vanish there.
+  // It could not be followed. A large negative number that becomes -inf before a softmax was meant to vanish
+  // there.
   return graph.written_counts(op).pos_inf > 0 && !saturates(graph, op);
 }
 

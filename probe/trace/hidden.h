@@ -8,12 +8,12 @@
 
 namespace nanquest {
 
-/// True if what the op wrote left the range of its format although it is finite one precision up, and
-/// something finite came out wrong because of it. Where nobody could follow it (OpFlag kOpHides…): unless it
-/// saturates on purpose (exp in a wide format).
+/// True if the op's result left the range of its format although it is finite one precision up, and a finite
+/// value came out wrong because of it. If it could not be followed (OpFlag kOpHides…): unless it saturates on
+/// purpose (exp in a wide format).
 bool hides_overflow(const TraceGraph& graph, OpId op);
 
-/// Ops of a watched trace that were seen to hide damage, in order: rows of doc.ops.
+/// Ops of a watched trace that hide damage, in order: rows of doc.ops.
 std::vector<std::int32_t> hidden_overflows(const SnapshotDoc& doc);
 
 }  // namespace nanquest

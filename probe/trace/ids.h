@@ -1,10 +1,10 @@
-/// ids: rows of a doc's tables, typed by what they are rows of.
+/// ids: rows of a doc's tables, with the table as their type.
 ///
 ///     for (const OpId op : ids_of<OpRow>(doc))
 ///       if (const ModuleRow* module = find_row(doc, ModuleId{get(doc, op).module})) say(module->path);
 ///
-/// The tables themselves hold plain numbers, as the file does (probe/snapshot/model.h); an id is made from
-/// one explicitly and gives it back as `row()`. An op can't be taken for a slot.
+/// The tables hold plain numbers, as the file does (probe/snapshot/model.h). An id is made from one
+/// explicitly and returns it as `row()`. So an op can't be mistaken for a slot.
 #pragma once
 
 #include <compare>
@@ -20,14 +20,14 @@
 
 namespace nanquest {
 
-/// A row of the table that holds `Row`s; none if default-made.
+/// A row of the table of `Row`s; none if default-constructed.
 template <class Row>
 class Id {
  public:
   constexpr Id() = default;
   constexpr explicit Id(std::integral auto row) : row_(static_cast<std::int32_t>(row)) {}
 
-  /// The number as tables and files have it; kNone for none.
+  /// The number in tables and files; kNone for none.
   constexpr std::int32_t row() const { return row_; }
   /// The same as an index of a vector; not for none.
   constexpr std::size_t index() const { return static_cast<std::size_t>(row_); }
@@ -45,7 +45,8 @@ using ArgId = Id<ArgRow>;
 using StatsId = Id<StatsRow>;
 using ModuleId = Id<ModuleRow>;
 
-/// Rows from one id up to, not including, another, for loops. (Debian's clang can't read std::ranges' own.)
+/// Rows from one id up to, not including, another, for loops. (Debian's clang can't compile std::ranges'
+/// own.)
 template <class Row>
 class IdRange {
  public:
@@ -71,7 +72,7 @@ class IdRange {
   std::int32_t first_ = 0, end_ = 0;
 };
 
-/// The table of a doc that holds such rows.
+/// The table of a doc with such rows.
 template <class Row>
 inline constexpr auto kTable = nullptr;
 template <>
@@ -93,7 +94,7 @@ IdRange<Row> ids_of(const SnapshotDoc& doc) {
   return IdRange<Row>(Id<Row>{0}, Id<Row>{(doc.*kTable<Row>).size()});
 }
 
-/// The row, which must be there (CheckFailed).
+/// The row, which must exist (CheckFailed).
 template <class Row>
 const Row& get(const SnapshotDoc& doc, Id<Row> id) {
   const auto& rows = doc.*kTable<Row>;
@@ -105,7 +106,7 @@ Row& get(SnapshotDoc& doc, Id<Row> id) {
   return const_cast<Row&>(get(std::as_const(doc), id));
 }
 
-/// The row; null for none and for what lies outside the table.
+/// The row; null for none and for rows outside the table.
 template <class Row>
 const Row* find_row(const SnapshotDoc& doc, Id<Row> id) {
   const auto& rows = doc.*kTable<Row>;

@@ -6,8 +6,8 @@
 namespace nanquest {
 namespace {
 
-/// What kernels write although their schema doesn't say so: a batch norm its running statistics, a recurrent
-/// network of cuDNN the state that its dropout goes on from.
+/// Arguments that kernels write although their schema does not say so: a batch norm its running statistics, a
+/// recurrent network of cuDNN the random state of its dropout.
 bool writes_unsaid(std::string_view op, std::string_view argument) {
   if (argument == "dropout_state") return is_one_of(op, {"aten::_cudnn_rnn", "aten::miopen_rnn"});
   return (argument == "running_mean" || argument == "running_var") &&
@@ -16,7 +16,7 @@ bool writes_unsaid(std::string_view op, std::string_view argument) {
                         "aten::batch_norm_gather_stats_with_counts"});
 }
 
-/// Kernels that take of this argument how large it is, and no element.
+/// Kernels that use only the size of this argument, no element.
 bool takes_shape_only(std::string_view op, std::size_t position) {
   if (!op.starts_with("aten::")) return false;
   if (position == 0) return op.ends_with("_like") || op.starts_with("aten::new_");
@@ -29,8 +29,8 @@ bool takes_shape_only(std::string_view op, std::size_t position) {
                         "aten::replication_pad1d_backward", "aten::replication_pad2d_backward"});
 }
 
-/// The buffer of a gather of sharded weights: each rank's part is copied in, the rest is what the gather
-/// receives. Its schema says neither.
+/// The buffer of a gather of sharded weights: each rank's part is copied in, the rest is received. Its schema
+/// says neither.
 bool is_gather_buffer(std::string_view op, std::size_t position) {
   return op == "fsdp::all_gather_copy_in" && position == 1;
 }

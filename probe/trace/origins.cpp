@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::string_view kAccumulates = "AccumulateGrad";
 
-/// What the step read of the slot that nobody in it had written.
+/// Reads of the slot's values that no op of the step had written.
 template <class F>
 bool any_first_read(const TraceGraph& graph, SlotId slot, F&& f) {
   const auto& reads = graph.reads(slot);
@@ -17,7 +17,7 @@ bool any_first_read(const TraceGraph& graph, SlotId slot, F&& f) {
   });
 }
 
-/// The optimizer writes it, and nobody else touches it.
+/// The optimizer writes it, and no other op uses it.
 bool is_optimizers_own(const TraceGraph& graph, SlotId slot) {
   const auto mine = [&](const auto& use) { return graph.op(use.op).phase == Phase::optimizer; };
   const auto& writes = graph.writes(slot);
@@ -26,8 +26,8 @@ bool is_optimizers_own(const TraceGraph& graph, SlotId slot) {
          std::all_of(reads.begin(), reads.end(), mine);
 }
 
-/// A value that a forward op kept to itself for its backward (a gate of a recurrent cell): differentiable, and
-/// nobody but the backward pass reads it. A weight is read in the forward pass.
+/// A value that a forward op kept for its backward (a gate of a recurrent cell): differentiable, and read
+/// only by the backward pass. A weight is read in the forward pass.
 bool is_inside_an_op(const TraceGraph& graph, SlotId slot) {
   const auto& reads = graph.reads(slot);
   if (reads.empty()) return false;
@@ -72,7 +72,7 @@ bool mark_old_gradients(SnapshotDoc& doc) {
 
 std::string first_read_words(const TraceGraph& graph, SlotId slot, const ArgumentName& argument_name) {
   const auto& reads = graph.reads(slot);
-  // Views are on the way to who takes values in.
+  // Skips views: the reader that uses the values comes after them.
   const auto first = std::find_if(reads.begin(), reads.end(), [&](const TraceGraph::Read& read) {
     return !computes_nothing(graph.op(read.op));
   });

@@ -35,11 +35,11 @@ class Phases {
   }
 
  private:
-  /// What an op's results were made from.
+  /// What an op's results were computed from.
   struct Made {
     bool gradient = false;  ///< gradients
     bool weight = false;    ///< element by element from a weight that this step has updated
-    bool state = false;     ///< element by element from memory that lives on
+    bool state = false;     ///< element by element from memory that persists
   };
 
   Phase& phase(OpId op) { return phase_[op.index()]; }
@@ -88,7 +88,7 @@ class Phases {
   }
   bool writes_state(OpId op) const {
     const OpRow& row = graph_.op(op);
-    // A sharded model gathers its weights again and again, in backward too.
+    // A sharded model gathers its weights repeatedly, in backward too.
     const bool gathers = is_collective(row.name) || row.name.starts_with("fsdp::") ||
                          (row.phase == Phase::backward && overwrites_blindly(row.name));
     if (gathers || (row.flags & kOpHostWrite)) return false;
@@ -104,7 +104,8 @@ class Phases {
                        [&](TensorId row) { return row && from_gradients(row, op, /*in_backward=*/false); });
   }
 
-  /// Where gradients begin to be there, and where the last backward ends. False if there are none.
+  /// Finds the op after which gradients exist, and the end of the last backward. False if there are no
+  /// gradients.
   bool find_gradients() {
     bool before = false;
     for (const Slot& slot : graph_.doc().slots) before = before || slot.origin == SlotOrigin::gradient;
@@ -117,7 +118,7 @@ class Phases {
     return last_ >= 0 || before;
   }
 
-  /// Values that a later forward pass takes in: they are no part of an update, whatever they were made from.
+  /// Values that a later forward pass uses: they are not part of an update, whatever they were computed from.
   void find_what_forward_uses() {
     for (std::int32_t i = last_ - 1; i > first_; --i) {
       const OpId op{i};
@@ -154,7 +155,7 @@ class Phases {
     }
   }
 
-  /// The host wrote into the backward pass's own memory while that ran (or found there what nobody had written).
+  /// The host wrote into the backward pass's memory while it ran (or a read found unwritten memory there).
   bool written_meanwhile(OpId op) const {
     if (!(graph_.op(op).flags & kOpHostWrite) || op.row() <= first_ || op.row() >= last_) return false;
     const auto written = graph_.written(op);
@@ -188,10 +189,10 @@ class Phases {
   }
 
   bool only_looks(OpId op) const { return graph_.written(op).empty(); }
-  /// It takes in no values, only how large something is.
+  /// It uses no values, only sizes.
   bool only_measures(OpId op) const { return (graph_.op(op).flags & kOpUninitialised) != 0; }
 
-  /// What nobody but the optimizer takes in is the optimizer's.
+  /// An op whose results only the optimizer uses is the optimizer's.
   void find_feeder(OpId op) {
     if (!may_flip(op) || only_looks(op)) return;
     bool feeds = false;
@@ -203,7 +204,7 @@ class Phases {
     if (feeds) phase(op) = Phase::optimizer;
   }
 
-  /// A view, or a look at a number, of what the optimizer has made.
+  /// A view, or the read of a number, of a result of the optimizer.
   void find_view(OpId op) {
     if (!may_flip(op) || !only_looks(op)) return;
     const auto reads = graph_.reads(op);
@@ -227,7 +228,7 @@ class Phases {
 
 bool settle_phases(SnapshotDoc& doc) {
   bool changed = mark_old_gradients(doc);
-  // What only fed the optimizer is the optimizer's now, and so is what reads it beside.
+  // An op that fed only the optimizer is now the optimizer's, and so are other readers of its results.
   constexpr int kRounds = 8;
   bool goes_on = true;
   for (int round = 0; round < kRounds && std::exchange(goes_on, false); ++round) {

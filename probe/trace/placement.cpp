@@ -17,7 +17,7 @@ struct Pipeline {
   std::vector<std::int32_t> own;  ///< stages of this process
 };
 
-/// Nothing where there is none, or the note can't be one.
+/// Nothing if there is none, or if the note is invalid.
 std::optional<Pipeline> pipeline_of(const SnapshotDoc& doc) {
   const auto note = doc.environment.find(std::string(kPipelineKey));
   if (note == doc.environment.end()) return std::nullopt;
@@ -46,7 +46,7 @@ bool tells_of_ranks(std::string_view key) {
 }
 
 std::string part_of(const SnapshotDoc& doc, const std::string& name) {
-  // What an optimizer keeps is called "exp_avg." and the weight.
+  // An optimizer's state is named "exp_avg." followed by the weight's name.
   for (std::string of = name; !of.empty();) {
     const auto found = doc.environment.find(std::string(kPartKey) + of);
     if (found != doc.environment.end()) return found->second;

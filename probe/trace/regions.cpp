@@ -9,8 +9,8 @@
 namespace nanquest {
 
 RegionCall region_call(const SnapshotDoc& doc, const OpRow& op) {
-  // Its arguments are a list of tensors, a number, a list of numbers, and in files that know what it writes
-  // another one and a list of tensors: tokens in order (model.h).
+  // Its arguments are a list of tensors, a number and a list of numbers; files that record its writes have
+  // another list of numbers and a list of tensors: tokens in order (model.h).
   RegionCall call;
   std::vector<std::int64_t>* const numbers[] = {nullptr, &call.sizes, &call.written, nullptr};
   std::size_t list = 0;

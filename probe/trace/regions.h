@@ -1,5 +1,5 @@
-/// The op that stands for a compiled region ("nanquest::compiled_region"): what its row says besides tensors,
-/// and where a file has the graph that the compiler was given.
+/// The op of a compiled region ("nanquest::compiled_region"): the contents of its row besides tensors, and
+/// the place of the compiler's input graph in a file.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,22 @@ namespace nanquest {
 
 /// A call of a compiled region.
 struct RegionCall {
-  std::int64_t graph = -1;  ///< number of its graph in the process that recorded it; below 0: none was seen
-  std::size_t tensors = 0;  ///< inputs that are tensors; the row's first so many tensor arguments
+  std::int64_t graph = -1;  ///< number of its graph in the process that recorded it; below 0: no graph
+  std::size_t tensors =
+      0;  ///< number of inputs that are tensors; they are the first tensor arguments of the row
   std::vector<std::int64_t> sizes;    ///< inputs that are no tensors, in order
   std::vector<std::int64_t> written;  ///< inputs that it writes, as places among those that are tensors; what
                                       ///< it wrote there comes after its results among the row's outputs
 };
 
-/// OpRow::node of an operator inside an opened region that is part of the derivative of another, of which
-/// nothing more is known.
+/// OpRow::node of an operator inside an opened region that is part of a derivative; nothing more is known of
+/// it.
 inline constexpr const char* kCompiledDerivative = "compiled derivative";
 
-/// What the row says; a call without a graph for rows of files that know none.
+/// The contents of the row; a call without a graph if the file has none.
 RegionCall region_call(const SnapshotDoc& doc, const OpRow& op);
 
-/// Path in the file of a graph: its text as uint8.
+/// Path of a graph in the file: its text as uint8.
 std::string region_graph_path(std::int64_t graph);
 
 }  // namespace nanquest

@@ -7,8 +7,8 @@
 
 namespace nanquest {
 
-/// Samples in the batch: the common first dimension of its tensors, agreeing with the sample ids; 0 if
-/// unknown.
+/// Number of samples in the batch: the common first dimension of its tensors, if it agrees with the sample
+/// ids; 0 if unknown.
 std::int64_t batch_size(const SnapshotDoc& doc);
 
 }  // namespace nanquest

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMostOps = 64;
 
-/// "tanh" of "aten::tanh_"; "" for what is not ATen's.
+/// "tanh" for "aten::tanh_"; "" for operators outside ATen.
 std::string_view plain_name(const std::string& name) {
   std::string_view plain = name;
   if (!plain.starts_with("aten::")) return "";
@@ -25,7 +25,7 @@ bool bounds(std::string_view name) {
   return is_one_of(name, {"tanh", "sigmoid", "erf", "clamp", "clamp_max", "hardtanh", "hardsigmoid"});
 }
 
-/// Steps of a formula that an infinity goes through as one.
+/// Operators through which an infinity passes unchanged.
 bool carries(std::string_view name) {
   return is_one_of(name, {"add", "sub", "mul", "neg", "_to_copy", "copy", "clone"});
 }
@@ -40,7 +40,7 @@ bool only_saturates(const TraceGraph& graph, OpId op) {
     const OpId at = open.back();
     open.pop_back();
     const std::vector<OpId> readers = graph.consumers(at);
-    if (readers.empty()) return false;  // somebody outside the step may read it
+    if (readers.empty()) return false;  // code outside the step may read it
     for (const OpId reader : readers) {
       if (graph.op(reader).phase != Phase::forward) return false;
       const std::string_view name = plain_name(graph.op(reader).name);

@@ -9,9 +9,9 @@
 namespace nanquest {
 namespace {
 
-/// The collective whose result `reader` copies out of memory that host code filled: a backend that receives
-/// into a buffer of its own (gloo's gathers) hands it over with ordinary copies when somebody waits. None if
-/// it is none.
+/// The collective whose result `reader` copies from memory that host code filled: a backend that receives
+/// into a buffer of its own (gloo's gathers) returns it with ordinary copies in the wait. None if there is
+/// none.
 OpId collective_behind(const TraceGraph& graph, OpId host_write, OpId reader) {
   OpId found;
   for (const TensorId copied : graph.written(reader)) {
@@ -27,9 +27,9 @@ bool is_trained(SlotOrigin origin) {
   return origin == SlotOrigin::parameter || origin == SlotOrigin::optimizer_state;
 }
 
-/// Memory that was there before the step and is none of the above: what is in it at the end is there in the
-/// next step. A batch is not, old gradients are cleared or overwritten, and what has no name and was not read
-/// before it was written is somebody's working memory.
+/// Memory that existed before the step and has none of the roles above: its contents at the end are there in
+/// the next step. Not a batch; not old gradients, which are cleared or overwritten; not memory without a name
+/// that was written before it was read, which is working memory.
 bool lives_on(const TraceGraph& graph, SlotId slot, SlotOrigin origin) {
   if (origin == SlotOrigin::buffer || origin == SlotOrigin::loss_scale) return true;
   if (origin != SlotOrigin::external || graph.writes(slot).empty()) return false;
@@ -69,7 +69,7 @@ Walk::Walk(const TraceGraph& graph)
     if (const ValueKinds kinds = kinds_in(graph_, TensorId{row}))
       (void)visit_writers(TensorId{row}, graph_.end(), OpId{}, kinds);
   };
-  // The loss first: a way that leads there says more than a shorter one to some gradient.
+  // The loss first: a path to the loss says more than a shorter one to some gradient.
   sink(doc.loss);
   drain();
   for (const std::int32_t row : doc.gradients) sink(row);
@@ -86,7 +86,7 @@ Walk::Walk(const TraceGraph& graph)
 }
 
 void Walk::visit_what_was_left(SlotId slot) {
-  // What was so when the step began is no doing of this step.
+  // A value that was bad when the step began was not made bad by this step.
   ValueKinds before = 0;
   for (const TraceGraph::Read& read : graph_.reads(slot))
     if (const ValueKinds kinds = kinds_in(graph_, read.row); kinds && !graph_.producer(read.row, read.op))
@@ -95,7 +95,7 @@ void Walk::visit_what_was_left(SlotId slot) {
   for (std::size_t i = writes.size(); i-- > 0;) {
     const ValueKinds kinds = kinds_in(graph_, writes[i].row) & ~before;
     if (!kinds || (graph_.op(writes[i].op).flags & kOpHostWrite)) continue;
-    // A later write that shares elements with this one may have mended them.
+    // A later write to some of the same elements may have repaired them.
     const bool stays =
         std::none_of(writes.begin() + static_cast<std::ptrdiff_t>(i) + 1, writes.end(),
                      [&](const TraceGraph::Write& later) {
@@ -140,11 +140,11 @@ bool Walk::visit_writers(TensorId row, OpId before, OpId towards, ValueKinds kin
         if (!wrote) return false;
         found = true;
         visit_writer(write.op, row, towards, wrote);
-        return known;  // the others were visited for a row that shows all that this one does
+        return known;  // the others were visited for a row that shows everything that this one does
       });
-  // What was passed over now may be seen by who reads earlier.
+  // A write that was skipped now may be visible to earlier reads.
   if (!known && !search.passed_over) seen = {row, search.ended ? last : OpId{}, before, kinds};
-  // All that the row shows was written, but seen otherwise (a negated view): any bad write is meant.
+  // Everything that the row shows was written, but seen differently (a negated view): any bad write counts.
   if (!found && other && search.ended && kinds != kEveryKind)
     return visit_writers(row, before, towards, kEveryKind);
   return found;
@@ -152,15 +152,15 @@ bool Walk::visit_writers(TensorId row, OpId before, OpId towards, ValueKinds kin
 
 void Walk::visit_writer(OpId writer, TensorId row, OpId towards, ValueKinds kinds) {
   if (!towards || !(graph_.op(writer).flags & kOpHostWrite)) return visit(writer, towards, kinds);
-  // Bytes from the host are no doing of an op: who reads them got a bad value from outside.
+  // Bytes from the host were not made by an op: the op that reads them got a bad value from outside.
   if (const OpId collective = collective_behind(graph_, writer, towards))
     visit(collective, towards, kinds);
   else
     add_root({towards, row, kinds});
 }
 
-/// Goes on with what the op read that has any of the kinds `in`; of what was written there these may have come
-/// from writes of the kinds `from`.
+/// Continues with the inputs of the op that have any of the kinds `in`; kinds `from` of the writes behind
+/// them may have caused these.
 bool Walk::follow(OpId op, ValueKinds in, ValueKinds from) {
   bool found = false;
   for (const TensorId row : graph_.reads(op)) {
@@ -183,7 +183,7 @@ void Walk::look_into(const Visit& visited) {
       if (!(there & kind))
         inherited = (kind != kKindNan && follow(op, kKindInf, kKindInf)) ||
                     follow(op, kEveryKind, kEveryKind) || inherited;
-      else  // beside a NaN, in the same tensor, a positive infinity would have done as well
+      else  // beside a NaN in the same tensor, a positive infinity is possible too
         inherited = follow(op, kind, kind == kKindNan ? kKindNan | kKindPosInf : kind) || inherited;
     }
   }
@@ -217,7 +217,7 @@ bool is_intended(const TraceGraph& graph, const Root& root) {
   if (!(root.kinds & kKindPosInf))
     return by_host || origin == SlotOrigin::external || origin == SlotOrigin::input ||
            origin == SlotOrigin::buffer;
-  // Infinity alone, written into new memory, as torch.tensor does with a number.
+  // Only infinity, written into new memory, as torch.tensor does with a number.
   const StatsRow* s = graph.stats(row);
   return by_host && origin == SlotOrigin::produced && s && s->count == s->pos_inf + s->neg_inf;
 }

@@ -1,8 +1,8 @@
-/// walk: from harm back to where it came from, through bad values only.
+/// walk: from harm back to its origin, through bad values only.
 ///
-/// Kinds of bad values are told apart: a NaN comes from what is NaN (or from +Inf in the same tensor), and from
-/// any infinity only where nothing that was read is NaN; an infinity from infinities of its sign, else of the other.
-/// So a mask of -Inf beside a NaN is not on the way.
+/// Kinds of bad values are distinguished. A NaN comes from a NaN (or from +Inf in the same tensor), and from
+/// any infinity only if no input is NaN. An infinity comes from infinities of its sign, else of the other
+/// sign. So a mask of -Inf beside a NaN is not on the path.
 #pragma once
 
 #include <cstdint>
@@ -16,22 +16,22 @@ namespace nanquest {
 using ValueKinds = std::uint8_t;
 inline constexpr ValueKinds kKindNan = 1, kKindPosInf = 2, kKindNegInf = 4,
                             kKindInf = kKindPosInf | kKindNegInf, kEveryKind = 7;
-/// Those that were counted, and the counts of only these.
+/// The kinds with a non-zero count, and the counts of only these kinds.
 ValueKinds value_kinds(const BadCounts& counts);
 BadCounts of_kinds(const BadCounts& counts, ValueKinds kinds);
 
-/// Where bad values that did harm came from.
+/// The origin of bad values that did harm.
 struct Root {
   OpId op;                        ///< the birth, or the first op that read a bad outside value
   TensorId row;                   ///< the bad outside value as `op` read it, none for a birth
-  ValueKinds kinds = kEveryKind;  ///< of it, those that did harm
+  ValueKinds kinds = kEveryKind;  ///< those of its kinds that did harm
 };
 
 /// The ops that carried bad values to the harm: a non-finite loss, gradient, or update of a parameter or
-/// optimizer state; a buffer, or other memory that lives on, that the step left bad and had not found so.
+/// optimizer state; a buffer or other persistent memory that the step made bad.
 class Walk {
  public:
-  /// Walks back from all harm of the doc. The graph outlives the walk.
+  /// Walks back from all harm of the doc. The graph must outlive the walk.
   explicit Walk(const TraceGraph& graph);
 
   const std::vector<Root>& roots() const { return roots_; }
@@ -39,9 +39,9 @@ class Walk {
   bool reached(OpId op) const { return reached_[op] != 0; }
   /// … and which kinds of them.
   ValueKinds harm(OpId op) const { return reached_[op]; }
-  /// The op that carried them on, none where they did the harm.
+  /// The next op on the path, none if this op did the harm.
   OpId next(OpId op) const { return next_[op]; }
-  /// True if all harm of the op is what it left in memory that lives on: an infinity there may be meant.
+  /// True if all harm of the op is in persistent memory that it wrote: an infinity there may be intended.
   bool only_left(OpId op) const { return left_[op]; }
   /// Ops from `from` to the harm, in order; `from` alone if it did none.
   std::vector<OpId> path_to_harm(OpId from) const;
@@ -68,7 +68,7 @@ class Walk {
   PerRow<OpRow, bool> left_;
   std::vector<Visit> queue_;  // in the order of visits
   std::size_t drained_ = 0;
-  /// A row whose bad writers from op `since` (none: from the start) up to op `before` are all visited for
+  /// A row whose bad writers from op `since` (none: from the start) up to op `before` were all visited for
   /// `kinds`.
   struct Seen {
     TensorId row;
@@ -78,15 +78,14 @@ class Walk {
   PerRow<Slot, Seen> seen_;
 };
 
-/// True if the bad value is bytes that the host wrote behind the dispatcher.
+/// True if the bad value is bytes that the host wrote without the dispatcher.
 bool is_host_written(const TraceGraph& graph, const Root& root);
 
-/// True for infinities that somebody wrote down: a constant argument, or a mask of -inf handed in from
-/// outside.
+/// True for infinities that the program wrote: a constant argument, or a mask of -inf from outside.
 bool is_intended(const TraceGraph& graph, const Root& root);
 
-/// An infinity was meant: the op that turned it into harm, looking from its source towards the harm; none if
-/// nothing did. `path` is not empty.
+/// For an intended infinity: the op that turned it into harm, from its origin towards the harm; none if no op
+/// did. `path` is not empty.
 OpId first_harmful(const TraceGraph& graph, const std::vector<OpId>& path, bool source_is_op);
 
 }  // namespace nanquest
