@@ -1,4 +1,4 @@
-/// The hashes in safetensors files of ours, as writer and reader compute them.
+/// The hashes in nanquest's safetensors files, as writer and reader compute them.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace nanquest::trainer {
 
-/// What the header says, in a form that does not depend on how its JSON is written: metadata by key, without
-/// the entry of this hash itself, then name, type and shape of the tensors by name (their order, as that of
-/// their bytes, is not unique where some are empty).
+/// The contents of the header in a form that does not depend on how its JSON is written: metadata by key,
+/// without the entry of this hash itself, then name, type and shape of the tensors by name (their order, like
+/// that of their bytes, is not unique if some are empty).
 std::string head_text(const std::map<std::string, std::string>& metadata,
                       const std::vector<SafetensorsEntry>& tensors);
 

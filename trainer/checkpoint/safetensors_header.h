@@ -16,14 +16,14 @@ struct SafetensorsHeader {
     std::string name;
     at::ScalarType type = at::kFloat;
     std::vector<std::int64_t> shape;
-    std::uint64_t begin = 0, end = 0;  ///< bytes, from the first of the data
+    std::uint64_t begin = 0, end = 0;  ///< offsets in the data
   };
   std::vector<Tensor> tensors;  ///< in the order of their bytes, without holes
   std::map<std::string, std::string> metadata;
-  std::uint64_t data_at = 0;  ///< where in the file the data begins
+  std::uint64_t data_at = 0;  ///< offset of the data in the file
 };
 
-/// Reads the start of a file of `size` bytes and leaves `in` where the data begins. Throws BadFile.
+/// Reads the start of a file of `size` bytes and leaves `in` at the beginning of the data. Throws BadFile.
 SafetensorsHeader read_safetensors_header(std::istream& in, std::uint64_t size);
 
 }  // namespace nanquest::trainer

@@ -17,7 +17,7 @@
 namespace nanquest::trainer {
 namespace {
 
-/// The bytes of a file. Private: who writes to them writes to memory.
+/// The bytes of a file, mapped privately: writes change only memory.
 class Mapping {
  public:
   Mapping(const std::string& path, std::size_t size) : size_(size) {
@@ -46,7 +46,7 @@ at::Tensor tensor_of(const SafetensorsHeader::Tensor& t, const std::shared_ptr<M
   if (reinterpret_cast<std::uintptr_t>(begin) % c10::elementSize(t.type) == 0)
     return at::from_blob(
         begin, t.shape, [file](void*) {}, options);
-  // The format doesn't promise that elements lie where a processor wants them.
+  // The format does not guarantee the alignment that a processor needs.
   at::Tensor copy = at::empty(t.shape, options);
   std::memcpy(copy.mutable_data_ptr(), begin, t.end - t.begin);
   return copy;

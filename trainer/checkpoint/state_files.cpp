@@ -12,10 +12,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kBegin = "state-", kEnd = ".safetensors";
-/// The one file of runs before there were several; only to say what it is.
+/// The only file of runs before there were several; used for an error message.
 constexpr std::string_view kOld = "state.safetensors";
 
-/// The number in the name of a state's file, -1 if it is none.
+/// The number in the name of a state's file, -1 for other names.
 std::int64_t number_of(const std::string& name) {
   if (!name.starts_with(kBegin) || !name.ends_with(kEnd)) return -1;
   const std::string digits = name.substr(kBegin.size(), name.size() - kBegin.size() - kEnd.size());
@@ -51,7 +51,7 @@ Result<std::string> write_state_file(const std::string& folder, const TrainState
                 static_cast<long long>(state.counters.data_steps));
   const std::string path = folder + "/" + name;
   if (Status s = save_state(path, state); !s) return s.error();
-  // Only now: until it is complete, the older ones are all there is.
+  // Only now, because the older ones are needed until it is complete.
   const std::vector<std::string> all = state_files(folder);
   for (auto i = static_cast<std::size_t>(std::max<std::int64_t>(1, keep)); i < all.size(); ++i) {
     std::error_code ec;

@@ -6,13 +6,13 @@
 
 namespace nanquest::trainer {
 
-/// What is wrong with a file from outside; thrown and caught inside one public function.
+/// The fault of a file from outside; thrown and caught inside one public function.
 struct BadFile {
   std::string what;
 };
 
-/// The object that `text` is. Refuses (BadFile) what nlohmann would quietly accept: a key given twice,
-/// nesting deeper than `deepest`. `whole` is what errors call the text: "the header".
+/// The object in `text`. Refuses (BadFile) what nlohmann would silently accept: a duplicate key, nesting
+/// deeper than `deepest`. Errors call the text `whole`: "the header".
 nlohmann::json parse_strictly(const std::string& text, const std::string& whole, int deepest);
 
 }  // namespace nanquest::trainer

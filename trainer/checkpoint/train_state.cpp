@@ -13,12 +13,12 @@
 namespace nanquest::trainer {
 namespace {
 
-/// 2: settings, data and the story are in it, and a checksum over all of that.
+/// 2: contains settings, data and the story, and a checksum over all of that.
 constexpr const char* kFormat = "nanquest.train_state.2";
 constexpr std::string_view kFormats = "nanquest.train_state.";
 constexpr std::string_view kSetting = "setting.";
 
-/// Calls f(name, value) for every number of a state, for writing and for reading alike.
+/// Calls f(name, value) for every number of a state, for both writing and reading.
 template <class State, class F>
 void each_number(State& s, F&& f) {
   auto& c = s.counters;
@@ -58,7 +58,7 @@ std::string story_as_text(const Story& s) {
 /// Throws nlohmann's exception for what `story_as_text` did not write.
 Story story_of(const std::string& text) {
   const nlohmann::json story = nlohmann::json::parse(text);
-  const auto number = [](const nlohmann::json& v) {  // JSON has no NaN: null stands for it
+  const auto number = [](const nlohmann::json& v) {  // JSON has no NaN: it is stored as null
     return v.is_null() ? std::nan("") : v.get<double>();
   };
   Story s;

@@ -1,4 +1,4 @@
-/// How hidden values bend, and what transformers calls it. Inside this room only.
+/// Activation functions of the MLP, with their names in transformers. Inside this room only.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kPrefix = "base_model.model.";
 constexpr int kDeepestAdapter = 16;
 
-/// Refuses what changes the result of an adapter and is not computed here.
+/// Refuses options that change an adapter's result and are not supported.
 void check_extras(const ConfigReader& file, const nlohmann::json& object) {
   if (const std::string type = file.text("peft_type", ""); type != "LORA")
     file.unknown("peft_type", type, "LORA");
@@ -103,7 +103,7 @@ Status write_adapter(const std::string& folder, const LoraOptions& lora,
                            {"init_lora_weights", true},
                            {"inference_mode", true},
                            {"modules_to_save", nullptr}};
-  // PEFT's own is a whole number.
+  // PEFT writes a whole number.
   if (lora.alpha == static_cast<double>(static_cast<std::int64_t>(lora.alpha)))
     config["lora_alpha"] = static_cast<std::int64_t>(lora.alpha);
   const std::string text = config.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";

@@ -1,5 +1,4 @@
-/// The folder that PEFT calls an adapter: adapter_config.json and adapter_model.safetensors. Inside this room
-/// only.
+/// PEFT's adapter folder: adapter_config.json and adapter_model.safetensors. Inside this room only.
 #pragma once
 
 #include <map>
@@ -12,17 +11,17 @@
 
 namespace nanquest::trainer {
 
-/// An adapter as read: its options (`targets` as they are in the file, "" if they are a pattern) and its
-/// tensors by their names without PEFT's prefix: "model.layers.0.self_attn.q_proj.lora_A.weight".
+/// An adapter as read: its options (`targets` as in the file, "" if they are a pattern) and its tensors by
+/// their names without PEFT's prefix: "model.layers.0.self_attn.q_proj.lora_A.weight".
 struct AdapterFolder {
   LoraOptions lora;
   std::map<std::string, at::Tensor> tensors;
   std::string config;  ///< text of adapter_config.json
-  std::string path;    ///< of the tensors, for errors
+  std::string path;    ///< path of the tensors, for errors
 };
 
 /// Reads `folder`. `unsupported` for what this program can't compute (DoRA, trained biases, …), `bad_file`
-/// for what can't be right.
+/// for invalid values.
 Result<AdapterFolder> read_adapter(const std::string& folder);
 
 /// Writes a folder that PEFT loads onto the model `base`. `modules` are the adapted ones, `transposed`

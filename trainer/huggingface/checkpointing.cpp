@@ -19,8 +19,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// Casts of weights are not kept over the scope: those made in forward have no history, and would be taken
-/// again.
+/// Does not keep casts of weights over the scope: those made in forward have no history and would be reused.
 class NoCastCache {
  public:
   NoCastCache() : before_(at::autocast::is_autocast_cache_enabled()) {
@@ -49,7 +48,7 @@ void set_state(at::Generator generator, const at::Tensor& state) {
   generator.set_state(state);
 }
 
-/// All that makes the second computation the same as the first.
+/// Everything that makes the second computation equal to the first.
 struct Kept : torch::CustomClassHolder {
   std::function<at::Tensor(const at::Tensor&)> layer;
   at::Device device{at::kCPU};
@@ -95,7 +94,7 @@ struct Checkpoint : torch::autograd::Function<Checkpoint> {
       places.push_back(i);
     }
     const variable_list found = torch::autograd::grad({y}, inputs, gradients, std::nullopt, false, true);
-    variable_list all(saved.size() + 1);  // the first argument is no tensor
+    variable_list all(saved.size() + 1);  // the first argument is not a tensor
     for (std::size_t i = 0; i < places.size(); ++i) all[places[i] + 1] = found[i];
     return all;
   }

@@ -15,15 +15,15 @@
 namespace nanquest::trainer {
 namespace {
 
-/// Tables that a text of tokens of one place is looked up in, in fp32 whatever they are kept in.
+/// Rows of a table for tokens of one place, in fp32 whatever the format of the table.
 at::Tensor looked_up(const at::Tensor& table, const at::Tensor& indices, const std::string& name,
                      std::int64_t padding_row = -1) {
   const ModuleScope here(name, "Embedding");
   return at::embedding(table, indices, padding_row).to(at::kFloat);
 }
 
-/// bool [time, time] or [batch, 1, time, time], true where a query may look; undefined if that is all before
-/// it.
+/// bool [time, time] or [batch, 1, time, time], true where a query may look; undefined if it may look at all
+/// tokens before it.
 at::Tensor visible_of(std::int64_t window, std::int64_t time, const at::Tensor& texts,
                       const at::TensorOptions& options) {
   const bool narrow = window > 0 && window < time;

@@ -1,4 +1,4 @@
-/// The decoder itself. Inside this room only: others load it by `load_pretrained`.
+/// The decoder itself. Inside this room only: other rooms load it with `load_pretrained`.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace nanquest::trainer {
 
 class Decoder final : public PretrainedModel {
  public:
-  /// Takes its weights from `make`; what is wrong with them is in `make.check()`.
+  /// Takes its weights from `make`; their errors are in `make.check()`.
   Decoder(std::string folder, DecoderConfig config, const PretrainedOptions& options, const LoraOptions& lora,
           std::vector<std::string> targets, WeightMaker& make);
 
@@ -32,14 +32,14 @@ class Decoder final : public PretrainedModel {
  private:
   Pass pass_of(const DecoderInput& input, const at::Tensor& positions, bool training) const;
   at::Tensor embed(const at::Tensor& tokens, const at::Tensor& positions, bool training) const;
-  /// `x` with what is seen in `input.pixels` in the places of image tokens.
+  /// `x` with the features of `input.pixels` at the places of image tokens.
   at::Tensor with_images(const at::Tensor& x, const DecoderInput& input, bool training) const;
-  /// Layers and the norm behind them.
+  /// The layers and the norm after them.
   at::Tensor hidden(at::Tensor x, const Pass& pass) const;
   /// The module of the decoder, in which `run` computes.
   at::Tensor inside(const std::function<at::Tensor()>& run) const;
   NamedTensors weights_to_save(std::optional<at::ScalarType> format) const;
-  /// Calls f(projection) for all of them.
+  /// Calls f(projection) for all projections.
   template <class F>
   void each_projection(F&& f) const;
 
@@ -51,14 +51,14 @@ class Decoder final : public PretrainedModel {
   std::optional<ImageReader> images_;
   Rope rope_, local_rope_;
   Place root_;
-  at::Tensor tokens_, positions_;  ///< tables; the second of GPT-2
+  at::Tensor tokens_, positions_;  ///< tables; the second in GPT-2
   std::vector<DecoderLayer> layers_;
   Norm final_norm_;
   at::Tensor head_;
   NamedTensors trained_, frozen_;
   std::map<std::string, at::ScalarType> formats_;
-  std::map<std::string, std::string> file_names_;  ///< of weights that their folder calls otherwise
-  std::vector<PackedTensor> packed_;               ///< those that their folder has several in one of
+  std::map<std::string, std::string> file_names_;  ///< of weights with another name in their folder
+  std::vector<PackedTensor> packed_;               ///< those of which the folder holds several in one
   bool adapted_ = false;
   std::uint64_t frozen_hash_ = 0;
 };

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kDeepestConfig = 32;
 
-/// What a family is without config.json saying so.
+/// Properties of a family that are not in config.json.
 struct Family {
   const char* name;
   const char* architecture;
@@ -59,7 +59,7 @@ const Family& family_of(const ConfigReader& file) {
   file.unknown("model_type", given, known);
 }
 
-/// Refuses what would compute something else than is asked for.
+/// Refuses options that would need another computation.
 void check_extras(const ConfigReader& file, const Family& family) {
   const std::vector<std::string> given = file.texts("architectures");
   if (!given.empty() && std::find(given.begin(), given.end(), family.architecture) == given.end())
@@ -90,7 +90,7 @@ void read_gpt2(const ConfigReader& file, DecoderConfig& c) {
   c.windows.assign(static_cast<std::size_t>(c.depth), 0);
 }
 
-/// The window of layer `i` where config.json doesn't list the kinds of layers.
+/// The window of layer `i` if config.json does not list the kinds of layers.
 std::int64_t usual_window(const ConfigReader& file, const DecoderConfig& c, std::int64_t window,
                           std::int64_t i) {
   if (c.family == "mistral" || c.family == "mixtral") return window;
@@ -138,7 +138,7 @@ void read_llama_like(const ConfigReader& file, const Family& family, DecoderConf
   c.heads = file.size("num_attention_heads");
   c.hidden = file.size("intermediate_size");
   c.context = file.size("max_position_embeddings");
-  // The first Llamas have as many heads for keys as for queries, and don't say so.
+  // The first Llamas have as many heads for keys as for queries, without an entry.
   c.key_heads =
       c.family == "llama" ? file.size("num_key_value_heads", c.heads) : file.size("num_key_value_heads");
   if (!file.has("head_dim") && family.head_width == 0 && c.width % c.heads != 0)
@@ -149,7 +149,7 @@ void read_llama_like(const ConfigReader& file, const Family& family, DecoderConf
   c.gemma = family.gemma;
   c.four_norms = family.four_norms;
   c.qk_norm = family.qk_norm;
-  // What Gemma's first files call gelu was its approximation from the beginning.
+  // Gemma's first files say gelu but always meant its approximation.
   const char* key = family.four_norms ? "hidden_activation" : "hidden_act";
   c.activation = file.word<MlpActivation>(key, family.gemma ? "gelu_pytorch_tanh" : "silu", kActivations);
   if (c.family == "gemma" && c.activation == MlpActivation::gelu) c.activation = MlpActivation::gelu_tanh;
@@ -181,7 +181,7 @@ void check(const ConfigReader& file, const DecoderConfig& c) {
     if (share >= 1) file.wrong("a dropout is " + std::to_string(share) + ", not below 1");
 }
 
-/// What a language model inside a LLaVA is without its text_config saying so: the first such files hold
+/// Properties of a language model inside a LLaVA that are not in its text_config: the first such files hold
 /// little more than its family.
 nlohmann::json completed(nlohmann::json text) {
   const auto usual = [&](const char* key, std::int64_t value) {
@@ -202,12 +202,12 @@ nlohmann::json completed(nlohmann::json text) {
 
 DecoderConfig read_or_throw(const nlohmann::json& object, const std::string& where);
 
-/// A LLaVA: a language model, and what it sees with. `where` as ConfigReader wants it.
+/// A LLaVA: a language model and its vision part. `where` as in ConfigReader.
 DecoderConfig read_llava(const nlohmann::json& object, const ConfigReader& file, const std::string& where) {
   check_extras(
       file,
       {.name = "llava", .architecture = "LlavaForConditionalGeneration", .head_width = 0, .tied = false});
-  (void)file.inside("text_config");  // must be there
+  (void)file.inside("text_config");  // must exist
   const nlohmann::json text = completed(object["text_config"]);
   const ConfigReader language(text, where + "text_config.");
   const std::string family = language.text("model_type", "");
@@ -246,7 +246,7 @@ DecoderConfig read_or_throw(const nlohmann::json& object, const std::string& whe
     if (!c.gpt2 && file.has("pad_token_id")) c.padding_row = c.vocabulary - 1;
     return c;
   }
-  // As torch.nn.Embedding counts: negative ones from the end.
+  // Counts like torch.nn.Embedding: negative rows from the end.
   c.padding_row = c.pad_token < 0 ? c.vocabulary + c.pad_token : c.pad_token;
   if (c.padding_row < 0 || c.padding_row >= c.vocabulary)
     file.wrong("pad_token_id is " + std::to_string(c.pad_token) + ", no token");

@@ -37,7 +37,7 @@ NamedTensors Decoder::weights_to_save(std::optional<at::ScalarType> format) cons
   NamedTensors weights;
   for (const NamedTensors* part : {&trained_, &frozen_})
     for (const auto& [name, t] : *part) {
-      if (!formats_.contains(name)) continue;  // of an adapter
+      if (!formats_.contains(name)) continue;  // a weight of an adapter
       const auto found = merged.find(name);
       const at::Tensor value = found != merged.end() ? found->second : t.detach();
       weights.emplace_back(name, format ? value.to(*format) : value);
@@ -58,10 +58,10 @@ Status Decoder::save(const std::string& folder, std::optional<at::ScalarType> fo
   bool same = true;
   for (const auto& [name, t] : weights) same = same && t.scalar_type() == formats_.at(name);
   weights = packed_again(weights, packed_);
-  // Whoever loaded the folder's names loads these too.
+  // Programs that load the folder's names can load these too.
   for (auto& [name, t] : weights)
     if (const auto found = file_names_.find(name); found != file_names_.end()) name = found->second;
-  // Without config.json it is no folder of a model, until all of it is there.
+  // Without config.json it is not a model folder; so it is removed until everything is written.
   std::filesystem::remove(folder + "/config.json", ec);
   if (Status s = write_weights(folder, weights); !s) return s;
   if (Status s = copy_companions(folder_, folder); !s) return s;
@@ -74,7 +74,7 @@ Status Decoder::save_adapter(const std::string& folder) const {
   for (const NamedTensors* part : {&trained_, &frozen_})
     for (const auto& [name, t] : *part)
       if (!formats_.contains(name)) tensors.emplace_back(name, t.detach());
-  // PEFT wants names of modules: those that "all-linear" stands for, or that an adapter has without listing
+  // PEFT needs names of modules: those that "all-linear" selects, or that an adapter has without listing
   // them.
   std::vector<std::string> targets = targets_;
   if (targets.empty() || targets.front() == "all-linear") {

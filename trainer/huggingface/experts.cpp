@@ -12,7 +12,7 @@
 namespace nanquest::trainer {
 namespace {
 
-/// A product in an expert, which has the name of its weight.
+/// A product in an expert, named after its weight.
 at::Tensor product(const at::Tensor& x, const at::Tensor& weight, std::string_view name) {
   const ModuleScope here(name, "Linear");
   return project(x, weight, {});
@@ -46,12 +46,12 @@ at::Tensor ExpertMlp::operator()(const at::Tensor& x) const {
   for (std::size_t i = 0; i < experts.size(); ++i) {
     const Expert& expert = experts[i];
     const at::Tensor places = chosen.eq(static_cast<std::int64_t>(i)).nonzero();
-    // One that trains has a gradient of zero then, so that its moments go on as in one tensor of all experts.
+    // An expert that trains then has a zero gradient, so that its moments continue as in one tensor of all
+    // experts.
     if (places.size(0) == 0 && !expert.gate.requires_grad()) continue;
     const at::Tensor token = places.select(1, 0);
     const at::Tensor in = flat.index_select(0, token);
-    // transformers' module ends at "experts"; which of them it was, and which product, is in the weight's
-    // name.
+    // transformers' module ends at "experts"; the weight's name has the expert and the product.
     const ModuleScope number(std::to_string(i), "MixtralExpert");
     const at::Tensor h =
         bent(product(in, expert.gate, "w1"), config->activation) * product(in, expert.up, "w3");

@@ -9,7 +9,7 @@
 
 namespace nanquest::trainer {
 
-/// The router takes the `experts_per_token` likeliest experts of each token, and weighs what they compute
+/// The router selects the `experts_per_token` most likely experts of each token, and weights their results
 /// with their probabilities, scaled to a sum of one (arXiv 2401.04088).
 struct ExpertMlp {
   struct Expert {

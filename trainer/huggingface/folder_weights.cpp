@@ -26,7 +26,7 @@ std::map<std::string, std::string> weight_map(const std::string& text) {
   for (const auto& [name, shard] : map->items()) {
     if (!shard.is_string()) throw BadFile{name.substr(0, 80) + ": its shard is not a text"};
     const std::string file = shard.get<std::string>();
-    // A name from outside must not lead outside.
+    // A name in a file must not lead out of the folder.
     if (file.empty() || file.find_first_of(std::string("/\\\0", 3)) != std::string::npos ||
         file.find("..") != std::string::npos || !file.ends_with(".safetensors"))
       throw BadFile{"the shard \"" + file.substr(0, 80) + "\" of " + name.substr(0, 80) +

@@ -17,37 +17,37 @@ namespace nanquest::trainer {
 
 class FolderWeights {
  public:
-  /// Maps the files; none of the weights is read yet. Shards outside of `folder` are refused.
+  /// Maps the files; no weight is read yet. Shards outside `folder` are refused.
   static Result<FolderWeights> open(const std::string& folder);
 
-  /// Hugging Face models without a head have names without their first part: then it is left out here as
-  /// well.
+  /// Hugging Face models without a head have names without their first part: omits it here too.
   void leave_out(const std::string& root);
-  /// From now on all tensors are known by the name that `name_of` gives for the one in the file.
+  /// From now on tensors have the names that `name_of` returns for those in the file.
   void rename(const std::function<std::string(const std::string&)>& name_of);
-  /// What `name` is called in the file, if `rename` changed it; else "".
+  /// The name of `name` in the file, if `rename` changed it; else "".
   std::string renamed(const std::string& name) const;
-  /// The tensor of that name: a mapped view. What is wrong with it (missing, other shape, no number format
-  /// that weights have, not finite) is noted, and something of that shape given that nobody may compute with.
+  /// The tensor of that name: a mapped view. If it is invalid (missing, other shape, not a format of weights,
+  /// not finite), that is noted and a placeholder of that shape is returned, which must not be used for
+  /// computing.
   at::Tensor take(const std::string& name, at::IntArrayRef shape);
   bool has(const std::string& name) const { return tensors_.contains(in_file(name)); }
-  /// The tensor as it is, without a look at it; `name` must be there.
+  /// The tensor without checks; `name` must exist.
   at::Tensor peek(const std::string& name) const { return tensors_.at(in_file(name)); }
   /// Whether there is a tensor of that name and shape; another shape is noted.
   bool has_shape(const std::string& name, at::IntArrayRef shape);
-  /// From now on `name`, which must be there, is `parts`: views of it, whose bytes follow one another.
+  /// From now on `name`, which must exist, is `parts`: views of it with consecutive bytes.
   void split(const std::string& name, const NamedTensors& parts);
-  /// What was split.
+  /// Tensors that were split.
   const std::vector<PackedTensor>& packed() const { return packed_; }
-  /// A tensor of that name is no weight: known, and passed over.
+  /// Marks the tensor as known and unused: it is not a weight.
   void pass_over(const std::string& name) { left_.erase(in_file(name)); }
   void note(const std::string& wrong) { wrong_.push_back(wrong); }
-  /// Names, as in the file, of what was neither taken nor passed over.
+  /// Names in the file of tensors that were neither taken nor passed over.
   const std::set<std::string>& left() const { return left_; }
 
-  /// An error that names all that was noted, and what is left over.
+  /// An error with everything that was noted, and the unused tensors.
   Status check() const;
-  /// What errors call the weights: the file or the index.
+  /// Name of the weights in errors: the file or the index.
   const std::string& path() const { return path_; }
 
  private:
@@ -64,7 +64,7 @@ class FolderWeights {
   std::vector<PackedTensor> packed_;
 };
 
-/// "F32", "BF16", …: those of weights.
+/// "F32", "BF16", …: the formats of weights.
 bool is_weight_format(at::ScalarType type);
 
 /// Whether all of `t`, of such a format, is finite; in one pass without a copy.

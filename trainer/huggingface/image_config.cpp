@@ -40,7 +40,7 @@ ImageConfig read_image_config(const ConfigReader& file) {
   if (strategy != "default" && strategy != "full")
     file.unknown("vision_feature_select_strategy", strategy, "default, full");
   c.class_feature = strategy == "full";
-  // One number or a list of them, from the end where negative: what `tokens` reads.
+  // One number or a list of numbers, negative ones from the end: `tokens` reads both.
   c.features = file.tokens("vision_feature_layer");
   if (c.features.empty()) c.features = {-2};
   for (std::int64_t& layer : c.features) {

@@ -1,4 +1,4 @@
-/// What config.json says of how a model sees: its vision tower, and what leads from that to its tokens.
+/// The vision part of config.json: the vision tower, and the projector from it to tokens.
 #pragma once
 
 #include <cstdint>
@@ -19,20 +19,20 @@ struct VisionConfig {
   std::int64_t patches() const { return (image_size / patch_size) * (image_size / patch_size); }
 };
 
-/// The part of a LLaVA that is neither its decoder nor its head.
+/// The part of a LLaVA outside its decoder and head.
 struct ImageConfig {
   VisionConfig vision;
-  std::int64_t image_token = 0;        ///< the token in whose places the images stand
-  std::vector<std::int64_t> features;  ///< hidden states of the tower that are taken, side by side: 0 … depth
-  bool class_feature = false;          ///< whether that of the class stands before those of the patches
+  std::int64_t image_token = 0;        ///< the token at whose places the images are inserted
+  std::vector<std::int64_t> features;  ///< selected hidden states of the tower, side by side: 0 … depth
+  bool class_feature = false;          ///< whether the class feature comes before those of the patches
   MlpActivation activation{};          ///< of the projector
   bool bias = true;                    ///< of the projector
 
-  /// Tokens that an image takes the places of.
+  /// Number of tokens that an image replaces.
   std::int64_t tokens() const { return vision.patches() + (class_feature ? 1 : 0); }
 };
 
-/// Of the config.json of a LLaVA. Throws Refused.
+/// From the config.json of a LLaVA. Throws Refused.
 ImageConfig read_image_config(const ConfigReader& file);
 
 }  // namespace nanquest::trainer

@@ -1,4 +1,4 @@
-/// The layers that decoders are made of, called as Hugging Face calls them. Inside this room only.
+/// The layers of decoders, with Hugging Face's names. Inside this room only.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,13 +17,14 @@
 
 namespace nanquest::trainer {
 
-/// A module's place: `parent`.`name`, and what its class is called.
+/// A module's place: `parent`.`name`, and the name of its class.
 struct Place {
   std::string parent, name, type;
   std::string path() const { return parent.empty() ? name : parent + "." + name; }
 };
 
-/// y = x·Wᵀ + b, and an adapter's share. W is [out, in], or [in, out] if it is `transposed` (GPT-2's Conv1D).
+/// y = x·Wᵀ + b, plus an adapter's contribution. W is [out, in], or [in, out] if it is `transposed` (GPT-2's
+/// Conv1D).
 struct Projection {
   Place place;
   at::Tensor weight, bias;  ///< bias may be undefined
@@ -34,15 +35,15 @@ struct Projection {
   Projection(WeightMaker& make, Place where, std::int64_t in, std::int64_t out, bool with_bias,
              bool transposed_weight);
   at::Tensor operator()(const at::Tensor& x, bool training) const;
-  /// W with the adapter's share in it: fp32, of W's shape.
+  /// W plus the adapter's contribution: fp32, of W's shape.
   at::Tensor merged() const;
 };
 
-/// A frozen weight in the format of what it is multiplied with; under autocast that is autocast's business.
-/// Undefined stays undefined.
+/// A frozen weight in the format of its other factor; under autocast, autocast does that. Undefined stays
+/// undefined.
 at::Tensor weight_for(const at::Tensor& x, const at::Tensor& weight);
 
-/// x·Wᵀ + b without a module of its own; `bias` may be undefined.
+/// x·Wᵀ + b without a module; `bias` may be undefined.
 at::Tensor project(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
 
 /// Over the last dimension, computed in fp32: root mean square (times weight, or 1 + weight: Gemma), or mean
@@ -55,14 +56,14 @@ struct Norm {
 
   Norm() = default;
   Norm(WeightMaker& make, Place where, std::int64_t width, const DecoderConfig& config);
-  /// Of mean and variance, with a bias.
+  /// Mean and variance, with a bias.
   Norm(WeightMaker& make, Place where, std::int64_t width, double epsilon);
   at::Tensor operator()(const at::Tensor& x) const;
 };
 
-/// What all layers of a forward pass share.
+/// Shared by all layers of a forward pass.
 struct Pass {
-  Rotation rotation, local_rotation;           ///< the second of layers with a window
+  Rotation rotation, local_rotation;           ///< the second for layers with a window
   std::map<std::int64_t, at::Tensor> visible;  ///< by window: mask of AttentionCall, undefined = causal
   AttentionForm form = AttentionForm::fused;
   bool training = false;
@@ -70,7 +71,7 @@ struct Pass {
 
 struct SelfAttention {
   Place place;
-  Projection q, k, v, qkv, out;  ///< `qkv` in GPT-2, in place of the first three
+  Projection q, k, v, qkv, out;  ///< `qkv` in GPT-2, instead of the first three
   Norm q_norm, k_norm;
   const DecoderConfig* config = nullptr;
   std::int64_t window = 0;
@@ -95,18 +96,18 @@ struct ExpertMlp;  ///< experts.h
 struct DecoderLayer {
   Place place;
   Norm before_attention, after_attention, before_mlp,
-      after_mlp;  ///< the "after" ones with `four_norms` alone
+      after_mlp;  ///< the "after" ones only with `four_norms`
   SelfAttention attention;
   GatedMlp mlp;
-  std::shared_ptr<const ExpertMlp> experts;  ///< of Mixtral, in place of it
+  std::shared_ptr<const ExpertMlp> experts;  ///< in Mixtral, instead of it
   bool four_norms = false;
-  std::vector<at::Tensor> trained;  ///< all weights of it that train
+  std::vector<at::Tensor> trained;  ///< all trained weights of the layer
 
   DecoderLayer(WeightMaker& make, Place where, const DecoderConfig& c, std::int64_t layer);
   at::Tensor operator()(at::Tensor x, const Pass& pass) const;
 };
 
-/// The first part of a family's class names: "Llama" of "LlamaForCausalLM".
+/// The first part of a family's class names: "Llama" for "LlamaForCausalLM".
 std::string class_prefix(const DecoderConfig& config);
 
 }  // namespace nanquest::trainer

@@ -13,7 +13,7 @@ namespace {
 constexpr std::pair<AttentionForm, std::string_view> kForms[] = {{AttentionForm::written, "written"},
                                                                  {AttentionForm::fused, "fused"}};
 
-/// "q_proj, v_proj" as a list; of "" what PEFT takes for the family.
+/// "q_proj, v_proj" as a list; for "" PEFT's choice for the family.
 std::vector<std::string> targets_of(const std::string& text, const DecoderConfig& config) {
   std::vector<std::string> targets;
   std::istringstream parts(text);
@@ -26,8 +26,8 @@ std::vector<std::string> targets_of(const std::string& text, const DecoderConfig
   return config.gpt2 ? std::vector<std::string>{"c_attn"} : std::vector<std::string>{"q_proj", "v_proj"};
 }
 
-/// The name that today's transformers has for a weight or an adapter of a LLaVA: earlier versions, and what
-/// they saved, had the model's parts beside one another and two more modules on the way.
+/// The current transformers' name of a weight or an adapter of a LLaVA: earlier versions, and files that they
+/// saved, have the model's parts side by side and two more modules in the path.
 std::string llava_name(const std::string& given) {
   constexpr std::pair<std::string_view, std::string_view> kBegins[] = {
       {"language_model.lm_head.", "lm_head."},
@@ -42,7 +42,7 @@ std::string llava_name(const std::string& given) {
   return name;
 }
 
-/// Files call Mixtral's MLP otherwise than transformers calls the module.
+/// Files and transformers use different names for Mixtral's MLP.
 std::string mixtral_name(const std::string& given) {
   constexpr std::string_view kInFiles = ".block_sparse_moe.";
   const std::size_t at = given.find(kInFiles);
@@ -55,7 +55,7 @@ void rename(AdapterFolder& adapter) {
   adapter.tensors = std::move(tensors);
 }
 
-/// Tensors that older files have besides the weights: masks and tables that are computed here.
+/// Tensors in older files that are not weights: masks and tables that are computed here.
 void pass_over_tables(FolderWeights& weights, const DecoderConfig& c) {
   for (std::int64_t i = 0; i < c.depth; ++i) {
     const std::string layer = c.root() + (c.gpt2 ? ".h." : ".layers.") + std::to_string(i);
@@ -69,7 +69,7 @@ void pass_over_tables(FolderWeights& weights, const DecoderConfig& c) {
   if (c.images) weights.pass_over("model.vision_tower.embeddings.position_ids");
 }
 
-/// A head that is told to be the table of tokens may stand in the file once more, but must be the same.
+/// A head that is tied to the token embedding may be in the file again, but must be equal.
 void pass_over_tied_head(FolderWeights& weights, const DecoderConfig& c) {
   const std::string table = c.root() + (c.gpt2 ? ".wte.weight" : ".embed_tokens.weight");
   if (!c.tied_head || !weights.has("lm_head.weight") || !weights.has(table)) return;
@@ -133,7 +133,7 @@ void declare(SettingList& list, PretrainedOptions& o) {
       .negatable = true;
   list.incidental({"adapter"});
   list.check([&o] { return check(o); });
-  // Who says how adapters are to be wants some, and would train the whole model.
+  // A person who sets adapter options wants adapters; without them the whole model would train.
   list.check([&o, usual = o.lora]() -> Status {
     if (o.lora.on || !o.adapter.empty()) return {};
     const char* given = o.lora.r != usual.r               ? "lora-r"

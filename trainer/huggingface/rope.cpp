@@ -15,7 +15,8 @@ at::Tensor plain(double theta, std::int64_t width) {
   return at::pow(theta, exponents).reciprocal();
 }
 
-/// Waves longer than low_freq's are divided, those shorter than high_freq's left, between them a ramp.
+/// Waves longer than low_freq's are divided, those shorter than high_freq's are unchanged, with a ramp
+/// between them.
 at::Tensor llama3(const RopeConfig& c, const at::Tensor& frequencies) {
   const auto original = static_cast<double>(c.original_context);
   const at::Tensor waves = 2 * std::numbers::pi / frequencies;
@@ -24,7 +25,7 @@ at::Tensor llama3(const RopeConfig& c, const at::Tensor& frequencies) {
   return (1 - share) * frequencies / c.factor + share * frequencies;
 }
 
-/// The element of a head that turns `turns` times in the length that the model was made for.
+/// The element of a head that turns `turns` times over the model's original context.
 double element_of(double turns, const RopeConfig& c, std::int64_t width) {
   return static_cast<double>(width) *
          std::log(static_cast<double>(c.original_context) / (turns * 2 * std::numbers::pi)) /
@@ -39,7 +40,7 @@ at::Tensor yarn(const RopeConfig& c, const at::Tensor& frequencies, std::int64_t
   }
   low = std::max(low, 0.0);
   high = std::min(high, static_cast<double>(width - 1));
-  if (low == high) high += 0.001;  // as transformers does, so that the ramp has a slope
+  if (low == high) high += 0.001;  // as in transformers, so that the ramp has a slope
   const at::Tensor share = ((at::arange(width / 2, at::kFloat) - low) / (high - low)).clamp(0, 1);
   return frequencies / c.factor * share + frequencies * (1 - share);
 }

@@ -9,7 +9,7 @@ constexpr std::pair<RopeType, std::string_view> kTypes[] = {{RopeType::plain, "d
                                                             {RopeType::llama3, "llama3"},
                                                             {RopeType::yarn, "yarn"}};
 
-/// One object of parameters; what it lacks is as in `beside`.
+/// One object of parameters; missing ones are taken from `beside`.
 RopeConfig read_one(const ConfigReader& given, const DecoderConfig& config, RopeConfig beside) {
   RopeConfig r = beside;
   r.type = given.word<RopeType>(given.has("rope_type") ? "rope_type" : "type", "default", kTypes);

@@ -1,5 +1,5 @@
-/// The part of config.json that is about positions, in its old form (rope_scaling beside rope_theta) and its
-/// new one (rope_parameters). Inside this room only.
+/// The part of config.json about positions, in its old form (rope_scaling beside rope_theta) and its new one
+/// (rope_parameters). Inside this room only.
 #pragma once
 
 #include "trainer/huggingface/config_reader.h"

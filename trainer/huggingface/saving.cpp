@@ -30,7 +30,7 @@ bool is_weights(const std::string& name) {
          (name.starts_with("model") && name.ends_with(".safetensors"));
 }
 
-/// Weights of an earlier save under other names would be taken for a part of this one.
+/// Weights of an earlier save under other names would be taken as part of this one.
 void remove_others(const std::string& folder, const std::set<std::string>& written) {
   std::error_code ec;
   for (const auto& entry : fs::directory_iterator(folder, ec)) {
@@ -116,7 +116,7 @@ Status write_config(const std::string& from, const std::string& folder, const st
   auto config = nlohmann::ordered_json::parse(*text, nullptr, false);
   if (config.is_discarded() || !config.is_object())
     return Error{ErrorCode::bad_file, from + "/config.json: changed since it was read", "put it back"};
-  // Older files call it torch_dtype; where both stood, both are read.
+  // Older files call it torch_dtype; if both exist, both are read.
   if (config.contains("torch_dtype")) config["torch_dtype"] = format;
   if (config.contains("dtype") || !config.contains("torch_dtype")) config["dtype"] = format;
   return write_file_atomically(folder + "/config.json", config.dump(2) + "\n");

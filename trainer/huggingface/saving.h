@@ -1,4 +1,4 @@
-/// Writing the folder of a model. Inside this room only.
+/// Writes the folder of a model. Inside this room only.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace nanquest::trainer {
 
-/// Weights of more bytes than this are written in several files.
+/// Weights larger than this are written in several files.
 inline constexpr std::uint64_t kShardBytes = std::uint64_t{5} << 30;
 
 /// Writes `tensors` into `folder`: model.safetensors, or shards of at most `shard_bytes` (or of one tensor)
-/// and their index. Files of weights that were there under other names are removed.
+/// and their index. Weight files with other names are removed.
 Status write_weights(const std::string& folder, const NamedTensors& tensors,
                      std::uint64_t shard_bytes = kShardBytes);
 
@@ -21,7 +21,7 @@ Status write_weights(const std::string& folder, const NamedTensors& tensors,
 /// tokenizer, generation settings, templates.
 Status copy_companions(const std::string& from, const std::string& folder);
 
-/// config.json of `from`, with the weights' format where that is given: "float32".
+/// config.json of `from`, with the weights' format if given: "float32".
 Status write_config(const std::string& from, const std::string& folder, const std::string& format);
 
 }  // namespace nanquest::trainer

@@ -1,5 +1,5 @@
-/// What makes features of images: CLIP's vision tower, and LLaVA's projector behind it. Called as Hugging
-/// Face calls them. Inside this room only.
+/// Computes features of images: CLIP's vision tower, and LLaVA's projector after it. Names are Hugging
+/// Face's. Inside this room only.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,7 +13,7 @@
 
 namespace nanquest::trainer {
 
-/// How a pass through the tower is computed.
+/// Options of a pass through the tower.
 struct ImagePass {
   AttentionForm form = AttentionForm::fused;
   bool training = false, checkpointing = false;
@@ -26,7 +26,7 @@ struct VisionLayer {
   std::int64_t heads = 1;
   double dropout = 0;
   MlpActivation activation{};
-  std::vector<at::Tensor> trained;  ///< all weights of it that train
+  std::vector<at::Tensor> trained;  ///< all trained weights of the layer
 
   VisionLayer(WeightMaker& make, Place where, const VisionConfig& c);
   at::Tensor operator()(at::Tensor x, const ImagePass& pass) const;
@@ -39,8 +39,8 @@ class VisionTower {
  public:
   VisionTower(WeightMaker& make, Place where, const VisionConfig& c);
 
-  /// The hidden states `wanted` of `pixels` [images, channels, height, width], side by side:
-  /// [images, 1 + patches, width · wanted]. Layers behind the last of them are not computed.
+  /// The hidden states `wanted` of `pixels` [images, channels, height, width], side by side: [images, 1 +
+  /// patches, width · wanted]. Layers after the last of them are not computed.
   at::Tensor features(const at::Tensor& pixels, const std::vector<std::int64_t>& wanted,
                       const ImagePass& pass) const;
   template <class F>
@@ -55,17 +55,17 @@ class VisionTower {
   VisionConfig config_;
   Place place_;
   at::Tensor class_, patches_, positions_;  ///< weights of the embeddings
-  Norm before_, after_;                     ///< the second is for others than LLaVA: it never computes here
+  Norm before_, after_;                     ///< the second is not used by LLaVA and never computes here
   std::vector<VisionLayer> layers_;
 };
 
 /// Tower and projector.
 class ImageReader {
  public:
-  /// `parent`: the module that they are in.
+  /// `parent`: the module that contains them.
   ImageReader(WeightMaker& make, const std::string& parent, const ImageConfig& c, std::int64_t text_width);
 
-  /// What stands in the places of an image's tokens: [images, config.tokens(), text width].
+  /// The values for an image's tokens: [images, config.tokens(), text width].
   at::Tensor operator()(const at::Tensor& pixels, const ImagePass& pass) const;
   template <class F>
   void each_projection(F&& f) const {

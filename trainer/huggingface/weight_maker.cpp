@@ -26,7 +26,7 @@ WeightMaker::WeightMaker(FolderWeights from, std::optional<AdapterFolder> adapte
       generator_(at::make_generator<at::CPUGeneratorImpl>(options.seed)) {}
 
 at::Tensor WeightMaker::train(const std::string& name, const at::Tensor& value) {
-  // A copy, always: what is mapped is not to be written to.
+  // Always a copy, because mapped memory must not be written to.
   at::Tensor leaf = value.to(at::TensorOptions().dtype(at::kFloat).device(device_), false, /*copy=*/true);
   trained.emplace_back(name, leaf.set_requires_grad(true));
   return leaf;
@@ -35,11 +35,11 @@ at::Tensor WeightMaker::train(const std::string& name, const at::Tensor& value) 
 at::Tensor WeightMaker::weight(const std::string& name, at::IntArrayRef shape) {
   const at::NoGradGuard no_grad;
   at::Tensor value = from_.take(name, shape);
-  if (value.is_meta()) return value;  // noted; `check` will say so
+  if (value.is_meta()) return value;  // an error that `check` will return
   formats[name] = value.scalar_type();
   if (const std::string in_file = from_.renamed(name); !in_file.empty()) file_names[name] = in_file;
   if (trains_) return train(name, value);
-  // A checkpoint of adapters is worth nothing on other weights: what they are is in the model's fingerprint.
+  // A checkpoint of adapters is valid only for the same weights, so the model's fingerprint includes them.
   frozen_hash.add(hash_contents(value.const_data_ptr(), value.nbytes()));
   frozen.emplace_back(name, value.to(device_));
   came_from(frozen.back().second, value);
@@ -85,7 +85,7 @@ std::optional<LoraPair> WeightMaker::adapter(const std::string& module, std::int
     pair.a = read_part(a, {lora_.r, in});
     pair.b = read_part(b, {out, lora_.r});
   } else {
-    // As PEFT begins: A uniform in ±1/√in, B zero, so that the model is at first what it was.
+    // As in PEFT: A uniform in ±1/√in, B zero, so that the model is unchanged at first.
     const double bound = 1 / std::sqrt(static_cast<double>(in));
     pair.a = at::empty({lora_.r, in}, at::kFloat).uniform_(-bound, bound, generator_);
     pair.b = at::zeros({out, lora_.r}, at::kFloat);

@@ -17,7 +17,7 @@ constexpr std::pair<Level, std::string_view> kLevels[] = {
 constexpr std::pair<FrozenWeights, std::string_view> kFrozenWeights[] = {
     {FrozenWeights::reference, "reference"}, {FrozenWeights::embed, "embed"}};
 
-/// Takes a whole number from the front of `text`; false if there is none.
+/// Removes a whole number from the front of `text`; false if there is none.
 bool take_number(std::string_view& text, std::int64_t& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || value < 0) return false;

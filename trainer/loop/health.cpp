@@ -14,7 +14,7 @@
 namespace nanquest::trainer {
 namespace {
 
-constexpr double kApart = 100;          // norms of layers, one to the other
+constexpr double kApart = 100;          // ratio of the norms of two layers
 constexpr double kVanished = 1e-12;     // of the largest norm
 constexpr double kFlushed = 0.1;        // share of zeros
 constexpr double kSwallowed = 0.5;      // share of updates
@@ -36,7 +36,7 @@ std::optional<std::int64_t> layer_of(const std::string& name) {
   return std::nullopt;
 }
 
-/// Share of zeros in the rows of a matrix that hold anything else: a row of zeros is one that was not used.
+/// Share of zeros in the rows of a matrix that are not all zero: a row of zeros was not used.
 double zeros_among_used(const at::Tensor& gradient) {
   const at::Tensor rows = gradient.reshape({gradient.size(0), -1}), zero = rows.eq(0);
   const at::Tensor used = zero.all(1).logical_not();
@@ -44,7 +44,7 @@ double zeros_among_used(const at::Tensor& gradient) {
   return elements == 0 ? 0 : zero.sum(1).mul(used).sum().item<double>() / elements;
 }
 
-/// Of an adapter's two factors the second one begins at zero, so the first one's gradient does too.
+/// The second factor of an adapter starts at zero, so the first one's gradient is zero too.
 bool of_fresh_adapter(const std::string& name) {
   return name.ends_with(".lora_A.weight");
 }
@@ -55,7 +55,7 @@ at::Tensor some_of(const at::Tensor& t) {
   return flat.slice(0, 0, flat.numel(), std::max<std::int64_t>(1, (flat.numel() + kLooked - 1) / kLooked));
 }
 
-/// The modules that all of `names` are in: "blocks.3", "" if there is none.
+/// The module that contains all of `names`: "blocks.3", "" if there is none.
 std::string common_module(const std::vector<std::string>& names) {
   std::string common = names.front();
   for (const std::string& name : names) {

@@ -38,11 +38,11 @@ Ladder::Answer Ladder::after(const StepReport& report) {
     }
     return {.next = Next::update};
   }
-  // The scale's own calibration: the step never happened, the same batch is tried at the new scale.
+  // The scale calibrates itself: the step is undone, and the same batch is tried at the new scale.
   if (!once_in_fp32_ && report.gate == Gate::scale_overflow && scaler_.overflow(counters_->optimizer_step) &&
       !report.state_corrupt)
     return {.next = Next::again};
-  // Not finite at any scale: what the scale lost on this batch would slow down the steps to come.
+  // Not finite at any scale: the reduced scale would slow down the next steps.
   if (!once_in_fp32_) scaler_.take_back(counters_->optimizer_step, scale_before_);
   return incident(report);
 }
@@ -88,7 +88,7 @@ Ladder::Answer Ladder::fall_back() {
   scaler_.disable();
   learned_.cast_to_fp32();
   say("from here on: fp32, learning rate times " + short_number(counters_->backoff));
-  // In fp32 already, the same batch would only give the same result.
+  // In fp32 the same batch would only give the same result.
   return was_low ? Answer{.next = Next::again, .why = "once more in fp32"} : skip("it failed in fp32");
 }
 
@@ -109,7 +109,7 @@ Ladder::Answer Ladder::roll_back(const std::string& why, bool dropped, bool coun
   const bool corrupt = !learned_.finite(true);
   was_corrupt_ = was_corrupt_ || corrupt;
   if (counters_->rollbacks >= options_.rollback_limit || ring_.empty()) {
-    // Nothing non-finite is left behind, even when giving up.
+    // No non-finite state may remain, even when giving up.
     const bool back = corrupt && !ring_.empty() && return_to(ring_.back());
     return stop({.dropped = counted,
                  .went_back = back,
@@ -134,7 +134,7 @@ Ladder::Answer Ladder::keep() {
   for (auto& [name, t] : state.tensors) t = t.clone();
   ring_.push_back(std::move(state));
   kept_step_ = step;
-  // The n-th rollback goes n states back, so more than there may be rollbacks are of no use.
+  // The n-th rollback returns n states back, so further rollbacks have no use.
   const std::int64_t depth =
       std::max<std::int64_t>(1, std::min(options_.ring_depth, options_.rollback_limit));
   while (static_cast<std::int64_t>(ring_.size()) > depth) ring_.pop_front();
@@ -150,7 +150,7 @@ Ladder::Answer Ladder::stop(Answer answer) {
 const TrainState& Ladder::state_to_go_back_to() {
   const auto back = static_cast<std::size_t>(counters_->rollbacks);
   const std::size_t keep = ring_.size() - std::min(back, ring_.size()) + 1;
-  // What came after it is of a future that won't be.
+  // States after it belong to the discarded future.
   ring_.erase(ring_.begin() + static_cast<std::ptrdiff_t>(keep), ring_.end());
   return ring_.back();
 }

@@ -46,7 +46,7 @@ Status Learned::put_back(const NamedTensors& from, bool other_device) {
   NamedTensors generators = rng_states(device_);
   for (auto& [name, generator] : generators) {
     const at::Tensor found = find("rng." + name, generator);
-    // A device that the run was not on before has no state to go on from: its generator stays as it is.
+    // A device that the run did not use before has no stored generator state: its generator stays as it is.
     if (!found.defined() && other_device && !stored.contains("rng." + name)) continue;
     generator = found;
     if (!generator.defined())

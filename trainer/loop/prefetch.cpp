@@ -52,7 +52,7 @@ void Prefetcher::settle() {
 }
 
 void Prefetcher::work() {
-  // The ops that make a batch are no part of the step that is on record meanwhile.
+  // The ops that make a batch are not part of the step that is being recorded.
   const at::DisableRecordFunctionGuard unseen;
   std::unique_lock lock(mutex_);
   for (;;) {

@@ -20,7 +20,7 @@ namespace {
 constexpr std::string_view kJsonStart = "{\"step\":";
 constexpr std::string_view kCsvStart = "step";
 
-/// The step of a line; nothing for what is none (a header, a line that something else damaged).
+/// The step of a line; nothing for other lines (a header, a damaged line).
 std::optional<std::int64_t> step_of(std::string_view line, MetricsLog::Form form) {
   if (form == MetricsLog::Form::jsonl) {
     if (!line.starts_with(kJsonStart)) return std::nullopt;

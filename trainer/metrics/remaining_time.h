@@ -1,4 +1,4 @@
-/// How long a run will still take.
+/// The remaining time of a run.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,13 @@
 
 namespace nanquest::trainer {
 
-/// Goes by the last hundred steps, with all that happened between them (evaluation, checkpoints), so that a
-/// slow first step and a machine that others use are soon forgotten.
+/// Uses the last hundred steps, including everything between them (evaluation, checkpoints), so that a slow
+/// first step and other load on the machine are soon forgotten.
 class RemainingTime {
  public:
-  /// A step was done, `seconds` after some fixed moment.
+  /// A step was done, `seconds` after a fixed moment.
   void add(double seconds);
-  /// Seconds that `steps` more will take; nothing before two steps are done.
+  /// Seconds for `steps` more; nothing before two steps are done.
   std::optional<double> left(std::int64_t steps) const;
 
  private:
@@ -23,7 +23,7 @@ class RemainingTime {
   std::deque<double> done_;
 };
 
-/// "0:07", "3:12", "1:02:05", "2d 03:00:00": minutes and seconds, hours and days where there are any.
+/// "0:07", "3:12", "1:02:05", "2d 03:00:00": minutes and seconds, hours and days only if needed.
 std::string duration_text(double seconds);
 
 }  // namespace nanquest::trainer

@@ -10,7 +10,7 @@
 namespace nanquest::trainer {
 namespace {
 
-/// Each head of [batch, heads, time, width] several times in a row, so that there are `heads`.
+/// Each head of [batch, heads, time, width] repeated several times in a row, so that there are `heads`.
 at::Tensor repeated(const at::Tensor& t, std::int64_t heads) {
   const std::int64_t times = heads / t.size(1);
   if (times == 1) return t;

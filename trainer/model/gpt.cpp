@@ -34,7 +34,7 @@ struct Attention {
     k_norm = LayerNorm(store, path, "k_norm", c.width / c.heads, false);
   }
 
-  /// Queries are the first rows of what makes all three, keys the next.
+  /// Queries are the first rows of the joint matrix, keys the next.
   AttentionHeads heads_of(const std::string& path, std::int64_t width) const {
     const at::Tensor weight = qkv.weight.detach(), bias = qkv.bias.detach();
     return {.name = path,
@@ -163,7 +163,7 @@ class Gpt final : public Model {
   }
   std::string fingerprint() const override {
     GptConfig c = config_;
-    c.hidden = c.hidden_width();  // its default, written out, is the same model
+    c.hidden = c.hidden_width();  // the same model as with its default written out
     SettingList list;
     declare(list, c);
     std::string text = "gpt";

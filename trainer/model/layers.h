@@ -1,4 +1,4 @@
-/// The few layers a GPT is made of: plain structs of tensors, each with its path in the model.
+/// The few layers of a GPT: plain structs of tensors, each with its path in the model.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -10,12 +10,12 @@
 
 namespace nanquest::trainer {
 
-/// Makes parameters and keeps them by name; the one place where weights are initialised.
+/// Makes parameters and keeps them by name; the only place where weights are initialised.
 class ParameterStore {
  public:
   ParameterStore(std::uint64_t seed, at::Device device);
   /// fp32 [sizes] drawn from N(0, std²) by the store's own generator, so that the same seed gives the same
-  /// weights whatever else uses random numbers.
+  /// weights whatever other code draws.
   at::Tensor normal(const std::string& name, at::IntArrayRef sizes, double std);
   at::Tensor constant(const std::string& name, at::IntArrayRef sizes, double value);
   const NamedTensors& all() const { return all_; }
@@ -50,7 +50,7 @@ struct LayerNorm {
   at::Tensor operator()(const at::Tensor& x) const;
 };
 
-/// Rows of a table.
+/// Looks up rows of a table.
 struct Embedding {
   at::Tensor weight;  ///< [rows, width]
   std::string name;

@@ -1,10 +1,10 @@
-/// Room trainer/model: maps from tokens to logits. A task (trainer/text) makes a loss of what they give.
+/// Room trainer/model: maps from tokens to logits. A task (trainer/text) computes a loss from them.
 ///
 ///     Result<std::unique_ptr<Model>> gpt = make_gpt({.depth = 2, .width = 64}, /*seed=*/42, at::kCPU);
 ///     at::Tensor logits = (*gpt)->forward(tokens, /*training=*/true);
 ///
-/// Weights are fp32 masters, always; lower precision comes from autocast around `forward`.
-/// Never: prints, reads files, knows of losses and optimizers.
+/// Weights are always fp32 masters; lower precision comes from autocast around `forward`. The room never
+/// prints, reads no files, and does not know losses and optimizers.
 #pragma once
 
 #include <string>
@@ -28,12 +28,12 @@ class Model {
   virtual NamedTensors parameters() const = 0;
   /// Tensors that `forward` may change in place (running statistics), owned by the model.
   virtual NamedTensors buffers() const { return {}; }
-  /// Layers whose attention logits `forward` looks at while it trains, if it was made to.
+  /// Layers whose attention logits `forward` measures during training, if the model was made for that.
   virtual std::vector<AttentionHeads> attention() const { return {}; }
 
-  /// The shape in a person's words: "4 blocks of width 128".
+  /// The shape as text for people: "4 blocks of width 128".
   virtual std::string description() const { return ""; }
-  /// All that the shape of the weights and the meaning of `forward` depend on, as text.
+  /// Everything that determines the shape of the weights and the meaning of `forward`, as text.
   virtual std::string fingerprint() const { return ""; }
 };
 

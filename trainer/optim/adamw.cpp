@@ -8,7 +8,7 @@
 namespace nanquest::trainer {
 namespace {
 
-/// What moves with the same settings.
+/// Weights with the same settings.
 struct Group {
   std::vector<at::Tensor> weights, gradients, m, v, counts;
 };

@@ -1,4 +1,4 @@
-/// Which weights move by other settings than the rest.
+/// Weights with other settings than the rest.
 #pragma once
 
 #include <optional>
@@ -10,26 +10,26 @@
 
 namespace nanquest::trainer {
 
-/// Weights by a part of their names: {.within = "head.", .lr_factor = 0.1}.
+/// Weights selected by a part of their names: {.within = "head.", .lr_factor = 0.1}.
 struct ParameterGroup {
   std::string within;
-  double lr_factor = 1.0;                             ///< on the rate that a step is given
+  double lr_factor = 1.0;                             ///< factor of the step's rate
   std::optional<double> weight_decay = std::nullopt;  ///< also for norms and biases; none = as the rest
 };
 
-/// What holds for one weight.
+/// The settings of one weight.
 struct MoveRule {
   double lr_factor = 1.0, weight_decay = 0.0;
   bool operator==(const MoveRule&) const = default;
 };
 
-/// For each of `parameters` the settings of the first group that its name is within. Elsewhere `weight_decay`
-/// pulls on what has two dimensions and more; norms and biases, which have one, it would only take away from
-/// what they are there for. `usage` for a group that no name is within.
+/// For each of `parameters` the settings of the first group whose `within` its name contains. Otherwise
+/// `weight_decay` applies to weights with two dimensions and more; on norms and biases, which have one, it
+/// would only reduce their effect. `usage` for a group that matches no name.
 Result<std::vector<MoveRule>> move_rules(const NamedTensors& parameters,
                                          const std::vector<ParameterGroup>& groups, double weight_decay);
 
-/// Indices of `rules` by what holds for them, in the order of their first.
+/// Indices of `rules` grouped by equal rules, in the order of their first.
 std::vector<std::pair<MoveRule, std::vector<std::size_t>>> by_rule(const std::vector<MoveRule>& rules);
 
 }  // namespace nanquest::trainer

@@ -1,10 +1,10 @@
-/// Room trainer/optim: how weights move. The loop knows an optimizer by this interface only.
+/// Room trainer/optim: the update of weights. The loop knows an optimizer only by this interface.
 ///
 ///     Result<std::unique_ptr<Optimizer>> adamw = make_adamw(task->parameters(), {.beta2 = 0.95});
 ///     loss.backward();
 ///     (*adamw)->step(/*lr=*/3e-4);
 ///
-/// Never: prints, decides whether a step is good, knows of schedules.
+/// The room never prints, does not decide whether a step is good, and does not know schedules.
 #pragma once
 
 #include <string>
@@ -23,13 +23,13 @@ class Optimizer {
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  /// One update with the gradients as they are in `.grad()`, in place. Parameters without a gradient and
-  /// their state stay as they are.
+  /// One update with the current gradients in `.grad()`, in place. Parameters without a gradient and their
+  /// state stay as they are.
   virtual void step(double lr) = 0;
   /// Handles to all that `step` changes besides the parameters, by a name that is the same in every run:
-  /// "exp_avg.blocks.0.mlp.up.weight". Whole from the start, so that a checkpoint can be put back into it.
+  /// "exp_avg.blocks.0.mlp.up.weight". Complete from the start, so that a checkpoint can be restored into it.
   virtual NamedTensors state() const = 0;
-  /// What the last step was like, for the run's metrics; all names from the start, NaN before the first step.
+  /// Numbers of the last step, for the run's metrics; all names from the start, NaN before the first step.
   virtual std::vector<std::pair<std::string, double>> numbers() const { return {}; }
 
   const NamedTensors& parameters() const { return parameters_; }

@@ -29,7 +29,7 @@ class Sgd final : public Optimizer {
         if (!momentum_.empty()) momentum.push_back(momentum_[i]);
       }
       if (weights.empty()) continue;
-      // Momentum that begins at zero makes no first step that differs from the others.
+      // With momentum starting at zero, the first step does not differ from the others.
       at::_fused_sgd_(weights, gradients, momentum, rule.weight_decay, options_.momentum, lr * rule.lr_factor,
                       /*dampening=*/0, options_.nesterov, /*maximize=*/false, /*is_first_step=*/false);
     }

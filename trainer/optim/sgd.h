@@ -18,12 +18,12 @@ struct SgdOptions {
   std::vector<ParameterGroup> groups = {};
 };
 
-/// Declares the settings that are SGD's own, in the group Optimizer.
+/// Declares the settings that only SGD has, in the group Optimizer.
 void declare(SettingList& list, SgdOptions& options);
-/// Names the first setting that makes no sense.
+/// Names the first invalid setting.
 Status check(const SgdOptions& options);
 
-/// Fused, in place. Its state is "momentum_buffer.NAME", none with momentum 0. `usage` as `check` and
+/// Fused, in place. Its state is "momentum_buffer.NAME", none with momentum 0. `usage` as in `check` and
 /// `move_rules`.
 Result<std::unique_ptr<Optimizer>> make_sgd(NamedTensors parameters, const SgdOptions& options);
 

@@ -1,4 +1,4 @@
-/// An optimizer around another one that moves the same weights.
+/// An optimizer that wraps another one for the same weights.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace nanquest::trainer {
 
-/// Does nothing of its own: the base of what changes gradients before the update or weights after it.
+/// Only forwards: the base of wrappers that change gradients before the update or weights after it.
 class Wrapped : public Optimizer {
  public:
   explicit Wrapped(std::unique_ptr<Optimizer> inner)

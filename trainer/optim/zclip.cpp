@@ -9,7 +9,7 @@
 namespace nanquest::trainer {
 namespace {
 
-/// Places in the tensor that remembers.
+/// Indices into the state tensor.
 enum Place : std::uint8_t { seen, mean, variance, places };
 
 class ZClip final : public Wrapped {
@@ -47,7 +47,7 @@ class ZClip final : public Wrapped {
     if (m[seen] < static_cast<double>(options_.warmup)) return norm;
     const double deviation = std::sqrt(m[variance]);
     const double score = (norm - m[mean]) / deviation;
-    // Norms that never differed have no deviation to measure by.
+    // Equal norms have no deviation to compare with.
     return deviation > 0 && score > options_.z ? m[mean] + options_.z * options_.z / score * deviation : norm;
   }
 
@@ -55,7 +55,7 @@ class ZClip final : public Wrapped {
     double* m = memory();
     const double before = m[seen]++, off = norm - m[mean];
     if (before < static_cast<double>(options_.warmup)) {
-      // Mean and variance of all so far (Welford).
+      // Mean and variance of all norms so far (Welford).
       m[mean] += off / m[seen];
       m[variance] += (off * (norm - m[mean]) - m[variance]) / m[seen];
       return;

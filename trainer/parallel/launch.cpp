@@ -15,7 +15,7 @@
 namespace nanquest::trainer {
 namespace {
 
-/// A number of the environment, -1 if it is not there.
+/// A number of the environment, -1 if missing.
 std::int32_t number(const char* name) {
   const char* text = std::getenv(name);
   return text != nullptr && *text != '\0' ? static_cast<std::int32_t>(std::atoi(text)) : -1;
@@ -26,7 +26,7 @@ std::string& offered() {
   return name;
 }
 
-/// The group that Python has made.
+/// The group that Python has created.
 std::unique_ptr<Group> join_offered() {
   ProcessGroupOptions options;
   options.local_rank = std::max(0, number("LOCAL_RANK"));

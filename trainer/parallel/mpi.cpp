@@ -21,10 +21,10 @@
 namespace nanquest::trainer {
 namespace {
 
-/// What MPI counts with is an int.
+/// MPI counts with an int.
 constexpr std::int64_t kMostAtOnce = std::int64_t{1} << 30;
 
-constexpr const char* kName = "ranks";  // of the process group, in snapshots
+constexpr const char* kName = "ranks";  // name of the process group in snapshots
 
 MPI_Datatype type_of(const at::Tensor& t) {
   switch (t.scalar_type()) {
@@ -58,12 +58,12 @@ void must(int code, const char* what) {
   TORCH_CHECK(code == MPI_SUCCESS, what, " failed with MPI's error ", code);
 }
 
-/// Whether its bytes lie here one after the other.
+/// Whether its bytes are contiguous here.
 bool is_plain(const at::Tensor& t) {
   return t.is_cpu() && t.is_contiguous();
 }
 
-/// Gives `work` the bytes of `t` on the CPU, one after the other, and takes them back.
+/// Passes the bytes of `t` to `work` on the CPU, contiguous, and copies them back.
 template <class Work>
 void in_place(const at::Tensor& t, const Work& work) {
   const at::NoGradGuard no_grad;
@@ -72,9 +72,9 @@ void in_place(const at::Tensor& t, const Work& work) {
   if (!flat.is_same(t)) at::Tensor(t).copy_(flat);
 }
 
-/// Waits until all ranks are here. MPI itself waits by asking without a pause, which takes a processor from
-/// those that are waited for: the others of this machine, or `nanquest prepare`, which one of them has
-/// started. Here the pauses are a tenth of what was waited so far, and at most a millisecond.
+/// Waits until all ranks are here. MPI itself waits by polling without a pause, which takes a processor from
+/// the ranks that are waited for: the others of this machine, or `nanquest prepare`, which one of them has
+/// started. Here the pauses are a tenth of the waiting time so far, and at most a millisecond.
 void arrive() {
   using Clock = std::chrono::steady_clock;
   constexpr Clock::duration kLongest = std::chrono::milliseconds(1), kAtOnce = std::chrono::microseconds(50);
@@ -89,10 +89,10 @@ void arrive() {
   }
 }
 
-/// Small tensors on the way in one message: one of its own costs more than to copy them twice.
+/// Small tensors sent in one message: a separate message costs more than copying them twice.
 class Packed {
  public:
-  /// Takes it along, if it is small, like the others, and there is room.
+  /// Adds it if it is small, of the same type, and there is room.
   bool takes(const at::Tensor& t) {
     if (!is_small(t) ||
         (!tensors_.empty() && (t.scalar_type() != tensors_.front().scalar_type() || !has_room(t))))
@@ -103,7 +103,7 @@ class Packed {
     tensors_.push_back(t);
     return true;
   }
-  /// Whether it would be taken along if those that are here had been sent.
+  /// Whether it would be added if those in the message had been sent.
   bool is_full_for(const at::Tensor& t) const { return !tensors_.empty() && is_small(t); }
 
   void* data() { return bytes_.data(); }
@@ -111,7 +111,7 @@ class Packed {
   std::int64_t count() const {
     return tensors_.empty() ? 0 : static_cast<std::int64_t>(bytes_.size() / tensors_.front().element_size());
   }
-  /// Puts everything back where it came from.
+  /// Copies everything back.
   void unpack() {
     const at::NoGradGuard no_grad;
     char* from = bytes_.data();
@@ -129,7 +129,7 @@ class Packed {
 
  private:
   static constexpr std::size_t kSmall = std::size_t{1} << 18, kRoom = std::size_t{1} << 22;
-  /// By number and type of its elements alone, which are the same on all ranks; strides may differ.
+  /// By number and type of its elements only, which are equal on all ranks; strides may differ.
   static bool is_small(const at::Tensor& t) { return t.nbytes() > 0 && t.nbytes() <= kSmall; }
   bool has_room(const at::Tensor& t) const { return bytes_.size() + t.nbytes() <= kRoom; }
 
@@ -137,7 +137,7 @@ class Packed {
   std::vector<at::Tensor> tensors_;
 };
 
-/// Over when it is returned.
+/// Complete when it is returned.
 class Done final : public c10d::Work {
  public:
   explicit Done(c10d::OpType type) : c10d::Work(-1, type) { finish(); }
@@ -218,7 +218,7 @@ class MpiBackend final : public c10d::Backend {
   c10::intrusive_ptr<Options> given_;
 };
 
-/// Rank and size among those of this machine.
+/// Rank and size among the ranks of this machine.
 std::pair<int, int> on_this_machine() {
   MPI_Comm local = MPI_COMM_NULL;
   int rank = 0, size = 1;
@@ -246,7 +246,7 @@ Result<std::unique_ptr<Group>> join_mpi() try {
     group->setBackend(device, Type::MPI, c10::intrusive_ptr<c10d::Backend>(backend));
   group->setDefaultBackend(Type::MPI);
   group->setGroupName(kName);
-  c10d::register_process_group(kName, group);  // where the probe finds its members
+  c10d::register_process_group(kName, group);  // so that the probe finds its members
   ProcessGroupOptions options;
   options.local_rank = local_rank;
   options.local_size = local_size;

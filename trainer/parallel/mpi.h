@@ -1,5 +1,5 @@
-/// The ranks of `mpirun`, by the MPI that this was built with. LibTorch's wheel has no MPI among its process
-/// groups, so this is one, of the operations that a Group needs.
+/// The ranks of `mpirun`, through the MPI of this build. LibTorch's wheel has no MPI process group, so this
+/// is one, with the operations that a Group needs.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace nanquest::trainer {
 
-/// Calls MPI_Init, once a process; the group's end calls MPI_Finalize, where all ranks meet. Tensors that are
-/// not on the CPU go by way of it.
+/// Calls MPI_Init, once per process; the group's destructor calls MPI_Finalize, which waits for all ranks.
+/// Tensors on other devices are copied through the CPU.
 Result<std::unique_ptr<Group>> join_mpi();
 
 }  // namespace nanquest::trainer

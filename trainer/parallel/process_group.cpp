@@ -11,7 +11,7 @@
 namespace nanquest::trainer {
 namespace {
 
-/// What a backend says, without the place in its sources in front and the advice behind.
+/// A backend's message, without the source location before it and the advice after it.
 std::string words_of(const std::exception& e) {
   const auto* torch = dynamic_cast<const c10::Error*>(&e);
   std::string text = torch != nullptr ? torch->what_without_backtrace() : e.what();
@@ -19,7 +19,7 @@ std::string words_of(const std::exception& e) {
   return text.substr(0, std::min(text.find('\n'), text.find(". ")));
 }
 
-/// Says and waits. What a backend throws is thrown as what it means here.
+/// Starts an operation and waits. Exceptions of a backend are rethrown with their meaning here.
 template <class Begin>
 void with_all(const Begin& begin) {
   const at::NoGradGuard no_grad;

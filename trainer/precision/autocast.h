@@ -1,13 +1,13 @@
-/// Room trainer/precision: in which format things are computed, and keeping gradients inside it.
+/// Room trainer/precision: formats of computation, and keeping gradients inside their range.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 namespace nanquest::trainer {
 
-/// Autocast for one scope of this thread. LibTorch's C++ interface has no such guard; without one the cache
-/// of down-cast weights outlives the scope and the next forward uses weights from before the update. On
-/// leaving, the state from before is back and, at nesting depth 0, the cache is empty.
+/// Autocast for one scope of this thread. LibTorch's C++ interface has no such guard. Without one the cache
+/// of down-cast weights outlives the scope, and the next forward uses weights from before the update. The
+/// destructor restores the previous state and, at nesting depth 0, empties the cache.
 class AutocastGuard {
  public:
   /// Casts to `dtype` (kHalf or kBFloat16); with kFloat autocast is switched off for the scope.

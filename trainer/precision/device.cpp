@@ -9,7 +9,7 @@
 namespace nanquest::trainer {
 namespace {
 
-using Format = std::optional<at::ScalarType>;  // none: as the device has them
+using Format = std::optional<at::ScalarType>;  // none: the device's default
 
 constexpr std::pair<Format, std::string_view> kAmpFormats[] = {
     {std::nullopt, "auto"}, {at::kFloat, "fp32"}, {at::kBFloat16, "bf16"}, {at::kHalf, "fp16"}};
@@ -20,7 +20,7 @@ at::Generator generator_of(at::Device device) {
 
 }  // namespace
 
-// Asked of the CUDA runtime that LibTorch has already loaded, so that nothing here links CUDA.
+// Calls the CUDA runtime that LibTorch has already loaded, so that nothing here links CUDA.
 int cuda_major(at::Device device) {
   if (!device.is_cuda()) return 0;
   using Query = int (*)(int*, int, int);

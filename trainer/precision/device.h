@@ -1,4 +1,4 @@
-/// Where to compute: names from the command line into a device, checked before anything is built.
+/// Where to compute: turns names from the command line into a device, checked before anything is built.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,13 +13,13 @@
 
 namespace nanquest::trainer {
 
-/// "cpu", "cuda" or "cuda:1". `unsupported` if this LibTorch or this machine can't.
+/// "cpu", "cuda" or "cuda:1". `unsupported` if this LibTorch or this machine does not have it.
 Result<at::Device> find_device(const std::string& name);
 
-/// Where to compute and in which formats, as a person gives it.
+/// Device and formats as a person gives them.
 struct NumericsOptions {
   std::string device = "cpu";
-  /// Of autocast; kFloat = none, nothing = what the device is best at.
+  /// Format of autocast; kFloat = none, nothing = the device's best.
   std::optional<at::ScalarType> amp = std::nullopt;
   bool tf32_matmul = false, tf32_conv = false;  ///< fp32 matmuls and convolutions on CUDA, rounded to tf32
   bool strict = false;                          ///< a format that the device lacks is an error
@@ -30,10 +30,10 @@ struct NumericsOptions {
 /// Declares them: device, threads and deterministic in the group Run, the formats in Precision.
 void declare(SettingList& list, NumericsOptions& options);
 
-/// Puts into `options` the formats that are really used on `device` of that major compute capability (0 on a
-/// CPU): for `amp` left open bf16 from 8.0 on, else fp16, and fp32 on a CPU; fp32 in place of what the device
-/// lacks. A line for each choice that was made so. With `strict` the first format that is lacking is
-/// `unsupported`. bf16 and tf32 need 8.0: LibTorch's own answer includes emulation, which is no use for
+/// Sets in `options` the formats that are really used on `device` with that major compute capability (0 on a
+/// CPU): for an unset `amp` bf16 from 8.0 on, else fp16, and fp32 on a CPU; fp32 instead of formats that the
+/// device lacks. Returns a line for each such choice. With `strict` the first missing format is
+/// `unsupported`. bf16 and tf32 need 8.0: LibTorch's own answer includes emulation, which is useless for
 /// training.
 Result<std::vector<std::string>> settle_formats(NumericsOptions& options, at::Device device, int cuda_major);
 /// Major compute capability of `device`, 0 if it is not a CUDA device or unknown.
@@ -49,7 +49,7 @@ void set_numerics(std::uint64_t seed, const NumericsOptions& options);
 /// State of the default generators of CPU and (if it is CUDA) `device`, as uint8 tensors on the CPU.
 NamedTensors rng_states(at::Device device);
 void set_rng_states(at::Device device, const NamedTensors& states);
-/// Begins both anew from `seed`.
+/// Seeds both generators.
 void seed_generators(at::Device device, std::uint64_t seed);
 
 }  // namespace nanquest::trainer

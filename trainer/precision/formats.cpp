@@ -22,7 +22,7 @@ std::string formats_of(const NamedTensors& tensors) {
   return text;
 }
 
-/// Whether the sum of 4096 ones, half of them too small to move a running sum in `dtype`, keeps them: shows
+/// Whether the sum of 4096 ones, half of them too small to change a running sum in `dtype`, keeps them: shows
 /// in which format a reduction over `dtype` inputs accumulates.
 bool sums_in_wider_format(at::Device device, at::ScalarType dtype) {
   const at::Tensor big =

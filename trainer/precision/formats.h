@@ -1,4 +1,4 @@
-/// Which formats are really used: found by running a few tiny ops, not by repeating the settings.
+/// Which formats are really used: determined by running a few tiny ops, not from the settings.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,8 +18,8 @@ struct FormatFact {
 };
 
 /// Runs a linear layer, a norm, a softmax, a sum and the loss under autocast to `amp` on `device`, forward
-/// and backward, and looks at the dtypes that come out; weights and moments are looked at where they are.
-/// Draws no random numbers and leaves no trace.
+/// and backward, and reports the dtypes of the results, and those of weights and moments. Draws no random
+/// numbers and changes no state.
 std::vector<FormatFact> formats_in_use(const NamedTensors& parameters, const NamedTensors& optimizer_state,
                                        at::Device device, at::ScalarType amp);
 

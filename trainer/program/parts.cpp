@@ -22,10 +22,10 @@ Group& ranks_of(const Parts& parts) {
   return parts.loop.ranks != nullptr ? *parts.loop.ranks : nobody_else();
 }
 
-/// Device and formats of the run, as far as the machine has them; a line for each choice goes to `remarks`.
+/// Device and formats of the run, as far as the machine has them; adds a line for each choice to `remarks`.
 Status settle(Parts& parts, std::vector<std::string>& remarks) {
   std::string name = parts.numerics.device;
-  // Ranks on one machine have a device each.
+  // Each rank on a machine has its own device.
   if (Group& ranks = ranks_of(parts); name == "cuda" && ranks.local_size() > 1 && at::hasCUDA())
     name += ":" + std::to_string(ranks.local_rank() % std::max(1, static_cast<int>(at::getNumGPUs())));
   const Result<at::Device> device = find_device(name);
@@ -72,7 +72,7 @@ Result<MadeTask> make_gpt_task(Parts& parts) {
   return MadeTask{make_text_task(std::move(*model), std::move(*data), parts.text)};
 }
 
-/// Tokens for `model`: prepared with its tokenizer, or .bin, of which that can't be known.
+/// Tokens for `model`: prepared with its tokenizer, or .bin, whose tokenizer is not known.
 Result<std::unique_ptr<TokenData>> tokens_for(const PretrainedModel& model, const Parts& parts) {
   if (PreparedData::is(parts.path)) {
     Result<std::unique_ptr<PreparedData>> data = PreparedData::open(parts.path, parts.data);
@@ -96,12 +96,12 @@ bool adapts(const Parts& parts) {
   return parts.pretrained.lora.on || !parts.pretrained.adapter.empty();
 }
 
-/// Folder for what is learned: among the checkpoints, with which an earlier run takes it along.
+/// Folder for the result: among the checkpoints, so that it moves with an earlier run.
 std::string learned_folder(const Parts& parts) {
   return parts.loop.run_dir + "/checkpoints/" + (adapts(parts) ? "adapter" : "model");
 }
 
-/// What a run begins with must not be what its directory's earlier run has learned: it is moved away.
+/// A run must not start from the result of an earlier run in its own directory, because that is moved away.
 Status check_sources(const Parts& parts) {
   std::error_code ec;
   for (const std::string* source : {&parts.folder, &parts.pretrained.adapter})
@@ -114,7 +114,7 @@ Status check_sources(const Parts& parts) {
   return {};
 }
 
-/// The model that is trained on, checked against what the run writes.
+/// The model to train, checked against what the run writes.
 Result<std::unique_ptr<PretrainedModel>> make_pretrained(Parts& parts) {
   if (parts.folder.empty())
     return Error{ErrorCode::usage, "no model", "give --model FOLDER, a Hugging Face model on this machine"};
@@ -193,7 +193,7 @@ Result<MadeTask> make_task(Parts& parts) {
   return make_pretrained_task(parts);
 }
 
-/// What the program that this began with has where others of this have none.
+/// Defaults of the original yes/no program where nanquest has others.
 void begin_as_yesno(Parts& parts) {
   parts.pretrained.lora.targets = "q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj,fc1,fc2,out_proj";
   parts.pretrained.checkpointing = true;
@@ -302,7 +302,7 @@ Error no_data(const Parts& parts) {
               " --data FILE.jsonl --out DIR makes some; then --data DIR"};
 }
 
-/// All that a trainer is made of, on this process alone.
+/// All parts of a trainer, on this process alone.
 Result<Made> make_pieces(Parts& parts) {
   if (parts.path.empty()) return no_data(parts);
   if (Status ok = parts.list.check(); !ok) return ok.error();
@@ -332,7 +332,7 @@ Result<Made> make_pieces(Parts& parts) {
   return pieces;
 }
 
-/// As many threads as the ranks of a machine have processors for; with one rank LibTorch's own choice.
+/// As many threads as a machine's ranks have processors; with one rank LibTorch's own choice.
 void share_processors(const Parts& parts) {
   Group& ranks = ranks_of(parts);
   if (ranks.alone() || parts.numerics.threads > 0) return;
@@ -349,7 +349,7 @@ Result<std::unique_ptr<Trainer>> make_trainer(Parts& parts, const Listener& list
   if (Status s = agreed(ranks, made ? Status() : made.error()); !s) return s.error();
   Result<std::unique_ptr<Trainer>> trainer =
       Trainer::create(parts.loop, std::move(made->task), std::move(made->optimizer), listener);
-  // What refuses to begin is told in one line.
+  // A refusal to start is reported in one line.
   if (trainer && listener.on_message && ranks.first())
     for (const std::string& remark : made->remarks) listener.on_message(remark);
   return trainer;

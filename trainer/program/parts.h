@@ -1,10 +1,10 @@
-/// Room trainer/program: the parts that nanquest-trainer is made of, and the Trainer that they make.
+/// Room trainer/program: the parts of nanquest-trainer, and the Trainer made of them.
 ///
 ///     Parts parts;                                  // or Parts parts(ModelKind::pretrained)
 ///     add_options(app, parts.list);                 // or set the fields
 ///     Result<std::unique_ptr<Trainer>> trainer = make_trainer(parts, listener);
 ///
-/// Never: prints, parses a command line.
+/// The room never prints and parses no command line.
 #pragma once
 
 #include <map>
@@ -24,9 +24,9 @@
 namespace nanquest::trainer {
 
 enum class ModelKind : std::uint8_t {
-  gpt,         ///< made here, with fresh weights
-  pretrained,  ///< a Hugging Face folder, that goes on with text
-  yesno,       ///< the same of a LLaVA, that answers a question about pictures
+  gpt,         ///< made here, with new weights
+  pretrained,  ///< from a Hugging Face folder, trained on text
+  yesno,       ///< the same for a LLaVA that answers a question about pictures
 };
 
 enum class OptimizerKind : std::uint8_t { adamw, sgd };
@@ -37,9 +37,9 @@ struct Parts {
   std::string path, init_from;
   std::string folder;            ///< of a pretrained model
   PretrainedOptions pretrained;  ///< how it is trained
-  std::int64_t context = 0;  ///< of it: targets of a window of .bin data, 0 = 1024 or what the model bears
+  std::int64_t context = 0;      ///< for it: targets of a window of .bin data, 0 = 1024 or the model's limit
   DataOptions data;
-  std::string held_out_path;  ///< of pictures to evaluate on; "" = held out of `path`
+  std::string held_out_path;  ///< pictures to evaluate on; "" = held out of `path`
   LoopConfig loop;
   NumericsOptions numerics;
   GptConfig model;
@@ -50,23 +50,23 @@ struct Parts {
   SgdOptions sgd;  ///< its weight decay is that of `adamw`
   ClipSwitches clips;
   SettingList list;
-  PretrainedModel* loaded = nullptr;  ///< of the trainer that was made of these parts, which owns it
+  PretrainedModel* loaded = nullptr;  ///< of the trainer made from these parts, which owns it
 
   explicit Parts(ModelKind kind = ModelKind::gpt);
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
 };
 
-/// The kind of the run whose settings these are.
+/// The kind of the run with these settings.
 ModelKind kind_of(const std::map<std::string, std::string>& settings);
 
-/// Checks the settings, opens the data, makes the model and sets the process-wide switches; what was left
-/// open in `parts` (steps, device, formats) is filled in. Errors name the setting or the file.
+/// Checks the settings, opens the data, makes the model and sets the process-wide switches; unset values in
+/// `parts` (steps, device, formats) are filled in. Errors name the setting or the file.
 Result<std::unique_ptr<Trainer>> make_trainer(Parts& parts, const Listener& listener);
 
-/// Writes what a run of a pretrained model has learned, the weights as they are now:
-/// `run_dir`/checkpoints/adapter for PEFT, or `run_dir`/checkpoints/model for from_pretrained where all
-/// weights trained. Returns the folder. The trainer that was made of `parts` must still be there.
+/// Writes the result of a run of a pretrained model, with the current weights: `run_dir`/checkpoints/adapter
+/// for PEFT, or `run_dir`/checkpoints/model for from_pretrained if all weights trained. Returns the folder.
+/// The trainer that was made of `parts` must still exist.
 Result<std::string> save_pretrained(const Parts& parts);
 
 }  // namespace nanquest::trainer

@@ -13,12 +13,12 @@
 namespace nanquest::trainer {
 namespace {
 
-constexpr std::int64_t kRows = 128;  // of queries at a time
+constexpr std::int64_t kRows = 128;  // queries at a time
 
 }  // namespace
 
 void AttentionHeads::see(const at::Tensor& q, const at::Tensor& k) const {
-  const at::DisableRecordFunctionGuard unseen;  // who watches the attention is no part of the step
+  const at::DisableRecordFunctionGuard unseen;  // measuring the attention is not part of the step
   const at::NoGradGuard no_grad;
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   const std::int64_t time = q.size(2);

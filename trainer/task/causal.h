@@ -1,4 +1,4 @@
-/// What every causal attention has in common, in the one place that says it.
+/// Shared by all causal attention.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,7 +12,7 @@ namespace nanquest::trainer {
 at::Tensor future(std::int64_t rows, std::int64_t columns, std::int64_t first,
                   const at::TensorOptions& options);
 
-/// What scores q·kᵀ of heads of that width are divided by: √width.
+/// The divisor of scores q·kᵀ for heads of that width: √width.
 double score_divisor(std::int64_t head_width);
 
 }  // namespace nanquest::trainer

@@ -1,4 +1,4 @@
-/// Tensors by name: how models, optimizers, batches and checkpoints hand each other what they hold.
+/// Tensors by name: the form in which models, optimizers, batches and checkpoints exchange them.
 #pragma once
 
 #include <ATen/core/Tensor.h>

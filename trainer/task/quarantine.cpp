@@ -20,7 +20,7 @@ Error refused(const std::string& path, const std::string& what) {
           "give --quarantine a file that can be written"};
 }
 
-/// Appends in one write, so that programs that share the file don't mix their lines.
+/// Appends in one write, so that lines of programs that share the file do not mix.
 Status append(const std::string& path, const std::string& text) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (file < 0) return refused(path, "can't be opened");
@@ -31,7 +31,7 @@ Status append(const std::string& path, const std::string& text) {
   return s;
 }
 
-/// The one word that stands for `id` in the file: what ends a word there, and % itself, as %20 and the like.
+/// `id` as one word of the file: characters that would end a word, and % itself, as %20 and similar.
 std::string as_word(const std::string& id) {
   std::string word;
   for (const char c : id) {
@@ -44,7 +44,7 @@ std::string as_word(const std::string& id) {
   return word;
 }
 
-/// The id that `word` stands for. A % without two digits of hex behind it is itself.
+/// The id of a word in the file. A % without two hex digits after it stands for itself.
 std::string as_id(const std::string& word) {
   std::string id;
   for (std::size_t i = 0; i < word.size(); ++i) {

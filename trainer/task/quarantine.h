@@ -2,8 +2,7 @@
 ///
 ///     Result<Quarantine> quarantine = Quarantine::open("ids.txt");
 ///     if (quarantine->holds("docs/a.txt@128")) …
-///     Status s = quarantine->add({"docs/a.txt@256"}, "step 12: policy skip");   // in the file when it
-///     returns
+///     Status s = quarantine->add({"docs/a.txt@256"}, "step 12: policy skip");   // writes to the file
 #pragma once
 
 #include <cstddef>
@@ -16,32 +15,32 @@
 
 namespace nanquest::trainer {
 
-/// The file is text for people too, of the same form as that of attached Python programs: one id a line, what
-/// follows a # is a comment. A second word names a data set to those programs; here the id alone counts. In
-/// an id stand %20, %23, %25 for a space, #, %, and the like for line breaks.
+/// The file is readable text, in the form of attached Python programs: one id a line, text after a # is a
+/// comment. Those programs use a second word for the data set; here only the id counts. In an id, %20, %23,
+/// %25 are a space, #, %, and line breaks are written similarly.
 class Quarantine {
  public:
-  /// Reads the file; makes it if it is not there. `bad_file` or `io`, naming the path.
+  /// Reads the file; creates it if it does not exist. `bad_file` or `io`, naming the path.
   static Result<Quarantine> open(const std::string& path);
-  /// Reads the file, if it is there, without ever writing to it; ids of `but` are passed over.
+  /// Reads the file, if it exists, without ever writing to it; ids in `but` are skipped.
   static Result<Quarantine> read(const std::string& path, const std::set<std::string>& but = {});
 
   bool holds(const std::string& id) const { return ids_.contains(id); }
   std::size_t size() const { return ids_.size(); }
   bool empty() const { return ids_.empty(); }
   const std::string& path() const { return path_; }
-  /// A line about each line of the file that was not understood when it was opened.
+  /// A message about each line of the file that was not understood when it was opened.
   const std::vector<std::string>& remarks() const { return remarks_; }
 
-  /// Takes `ids` in and appends those that are new, below a remark that says why. They hold for this process
-  /// even where the file can't be written (`io`).
+  /// Adds `ids` and appends the new ones to the file, below a comment with the reason. They hold for this
+  /// process even if the file can't be written (`io`).
   Status add(const std::vector<std::string>& ids, const std::string& why);
 
  private:
   Status take(const std::set<std::string>& but);
 
   std::string path_;
-  bool kept_ = true;  ///< what is added goes into the file
+  bool kept_ = true;  ///< added ids are written to the file
   std::vector<std::string> remarks_;
   std::unordered_set<std::string> ids_;
 };

@@ -20,7 +20,7 @@ Row row_of(const at::Tensor& t, std::int64_t row) {
   return {t.const_data_ptr<std::int64_t>() + row * size, static_cast<std::size_t>(size)};
 }
 
-/// "targets holds 300 at 5, not one of 256" for the first number that is none, "" if all are.
+/// "targets holds 300 at 5, not one of 256" for the first invalid number, "" if all are valid.
 std::string first_strange(const char* name, Row row, std::int64_t vocabulary, bool may_be_left_out) {
   for (std::size_t i = 0; i < row.size(); ++i)
     if ((row[i] < 0 || row[i] >= vocabulary) && !(may_be_left_out && row[i] == kLeftOut))

@@ -1,4 +1,4 @@
-/// The loss of language models: how unlikely each next token was.
+/// The loss of language models: negative log-likelihood of the next token.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,12 +12,12 @@ namespace nanquest::trainer {
 
 /// Sum over all positions of -log softmax(logits)[target] in fp32: logits [B, T, V], targets int64 [B, T];
 /// positions with target -100 do not count. Scalar tensor; divide by `count_targets` of the whole window.
-/// With `z_loss` that many times (log of the sum of exp(logits))² is added for each position that counts: it
-/// holds the logits near where softmax is exact, also in a narrow format.
+/// With `z_loss`, that factor times (log of the sum of exp(logits))² is added for each position that counts:
+/// it keeps the logits near the range in which softmax is exact, also in a narrow format.
 at::Tensor next_token_loss(const at::Tensor& logits, const at::Tensor& targets, double z_loss = 0);
 
-/// Samples that `next_token_loss` can't be computed of or that have no part in it: a token that is none of
-/// `vocabulary`, a target that is neither one of them nor -100, no target that counts, more than `longest`
+/// Samples for which `next_token_loss` can't be computed or that do not contribute to it: a token outside
+/// `vocabulary`, a target that is neither a token nor -100, no target that counts, more than `longest`
 /// positions. `tokens` and `targets` int64 [B, T] on the CPU.
 std::vector<Fault> token_faults(const at::Tensor& tokens, const at::Tensor& targets, std::int64_t vocabulary,
                                 std::int64_t longest);

@@ -30,7 +30,7 @@ Status check(const SamplingOptions& o) {
 Result<std::int64_t> draw(const at::Tensor& logits, const SamplingOptions& options, at::Generator generator) {
   const at::NoGradGuard no_grad;
   const at::Tensor all = logits.detach().to(at::kCPU, at::kDouble);
-  // -infinity is a token that may not come; anything else that is no number spoils the choice.
+  // -infinity is a token that is excluded; NaN and +infinity make the choice invalid.
   if (all.isnan().any().item<bool>() || all.isposinf().any().item<bool>() ||
       !all.isfinite().any().item<bool>())
     return Error{ErrorCode::bad_file, "the model's logits are not finite",
@@ -38,7 +38,7 @@ Result<std::int64_t> draw(const at::Tensor& logits, const SamplingOptions& optio
   if (options.temperature == 0) return all.argmax().item<std::int64_t>();
   const at::Tensor shares = at::softmax(all / options.temperature, -1);
   auto [sorted, order] = at::sort(shares, /*stable=*/true, /*dim=*/-1, /*descending=*/true);
-  // Those before which less than top_p is reached: the first always is one of them.
+  // Tokens before which the sum is below top_p: always includes the first.
   const at::Tensor kept = (at::cumsum(sorted, -1) - sorted).lt(options.top_p);
   const at::Tensor chosen = at::multinomial(sorted * kept, 1, /*replacement=*/false, std::move(generator));
   return order[chosen.item<std::int64_t>()].item<std::int64_t>();

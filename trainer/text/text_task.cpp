@@ -48,7 +48,7 @@ class TextTask final : public Task {
     const std::int64_t time = std::max(a.tensors[0].second.size(1), b.tensors[0].second.size(1));
     for (Batch* batch : {&a, &b})
       for (auto& [name, t] : batch->tensors)
-        // A text's number for what a row is filled up with is one that no text has.
+        // The text number of padding is one that no text has.
         t = filled_up(t, time,
                       name == "tokens"    ? data_->padding()
                       : name == "targets" ? kLeftOut

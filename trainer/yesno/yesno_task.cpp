@@ -11,7 +11,7 @@
 namespace nanquest::trainer {
 namespace {
 
-/// Whether `data` is of pictures and a question that `model` can be asked.
+/// Whether `data` has pictures and a question for `model`.
 Status check_data(const PretrainedModel& model, const PictureData& data) {
   const DecoderConfig& c = model.config();
   const auto wrong = [&](const std::string& what) {
@@ -72,7 +72,7 @@ class YesNoTask final : public Task {
     const auto count = [](const at::Tensor& which) {
       return static_cast<double>(which.sum().item<std::int64_t>());
     };
-    // An answer that is no number is neither of the two.
+    // An answer that is NaN is neither of the two.
     const double broken = at::isfinite(two).all().item<bool>() ? 0 : std::numeric_limits<double>::quiet_NaN();
     const at::Tensor wanted = labels.eq(1);
     return {{"loss", next_token_loss(logits, on_device[2].second.unsqueeze(1)).item<double>()},
