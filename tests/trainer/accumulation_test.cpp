@@ -1,4 +1,4 @@
-// A batch in parts is the same batch.
+// A batch in parts gives the same result as the whole batch.
 #include "tests/trainer/loop_fixture.h"
 
 #include "trainer/text/next_token.h"
@@ -26,7 +26,7 @@ TEST(Accumulation, EqualsTheWholeBatch) {
   for (std::size_t i = 0; i < 8; ++i) EXPECT_NEAR(whole[i], parts[i], 1e-5);
 }
 
-/// Text whose targets are left out (-100) more and more from row to row, in the last one altogether.
+/// Text in which more and more targets are left out (-100) from row to row, in the last row all of them.
 class MaskedText final : public Task {
  public:
   explicit MaskedText(const Folder& folder) : data_(test::quick_data(folder)), model_(quick_model()) {}

@@ -1,4 +1,4 @@
-// What holds an update back, against the papers' formulas in plain numbers; groups of weights and SGD.
+// Limits on an update, compared with the papers' formulas in plain numbers; groups of weights; SGD.
 #include <ATen/ATen.h>
 
 #include <cmath>
@@ -12,8 +12,7 @@
 namespace nanquest::trainer {
 namespace {
 
-/// Takes steps of size one against the gradient and nothing else: what is left of a gradient shows in the
-/// weight.
+/// Takes steps of size one against the gradient and nothing else: the weight shows the remaining gradient.
 class Plain final : public Optimizer {
  public:
   using Optimizer::Optimizer;

@@ -1,4 +1,4 @@
-// Text in, windows out: order, split, ids, and every kind of bad input.
+// From text to windows: order, split, ids, and every kind of bad input.
 #include <ATen/ATen.h>
 
 #include <set>
@@ -33,8 +33,8 @@ TEST(Order, DependsOnSeedAndEpochAlone) {
 }
 
 TEST(Order, LooksRandom) {
-  // Mean displacement of a random permutation of n is n/3; a shift or a reversal would be far off for some
-  // half.
+  // The mean displacement of a random permutation of n is n/3; a shift or a reversal would differ much in
+  // some half.
   const std::uint64_t n = 3000;
   double sum = 0;
   for (std::uint64_t i = 0; i < n; ++i)

@@ -1,4 +1,4 @@
-// Signs of trouble: each is said where it is planted, with its number, and not where it isn't.
+// Signs of trouble: each is reported where it is planted, with its number, and not elsewhere.
 #include "trainer/loop/health.h"
 
 #include <ATen/ATen.h>
@@ -71,7 +71,7 @@ TEST(GradientRemarks, AGradientThatVanishes) {
       << "B of a fresh adapter is zero, and A's gradient with it";
 }
 
-// What fp16 itself makes of gradients around its smallest number, 2^-24.
+// The effect of fp16 on gradients around its smallest number, 2^-24.
 TEST(GradientRemarks, WhatFp16FlushesToZero) {
   const at::Tensor exact = at::pow(2.0, at::linspace(-30, -18, 1200)).reshape({12, 100});
   at::Tensor p = at::ones({12, 100}).set_requires_grad(true);

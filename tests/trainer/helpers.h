@@ -1,4 +1,4 @@
-/// What the trainer's tests share: a folder of their own, and running a command.
+/// Shared by the trainer's tests: a temporary folder, and running a command.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace nanquest::trainer::test {
 
-/// A fresh folder, removed at the end.
+/// A new folder, removed at the end.
 class Folder {
  public:
   Folder() {

@@ -1,4 +1,4 @@
-// A file of weights is never trusted: damage and bad intent are found, and named.
+// A file of weights is not trusted: damage and malice are found and named.
 #include <ATen/ATen.h>
 
 #include "tests/trainer/helpers.h"
@@ -14,7 +14,7 @@ std::string with_header(const std::string& header, std::size_t data_bytes) {
   return file + header + std::string(data_bytes, 'x');
 }
 
-/// What a header says of a tensor; all of it as JSON.
+/// The header's entry of a tensor; the whole header as JSON.
 std::string tensor(const char* name, const char* dtype, const char* shape, const char* offsets) {
   return std::string("\"") + name + R"(":{"dtype":")" + dtype + R"(","shape":)" + shape +
          R"(,"data_offsets":)" + offsets + "}";
@@ -102,7 +102,7 @@ TEST(Safetensors, EveryTruncationAndEveryFlippedBitIsFound) {
     }
 }
 
-// What the header says, its metadata too, is under a checksum: a digit that became another is noticed.
+// The header, with its metadata, is under a checksum: a changed digit is found.
 TEST(Safetensors, AnotherDigitInTheHeaderIsFound) {
   const test::Folder folder;
   const NamedTensors none_and_some{
@@ -123,7 +123,8 @@ TEST(Safetensors, AnotherDigitInTheHeaderIsFound) {
   }
 }
 
-// Files of before nq64 have a sum that nobody knows any more: they are read, and it is no metadata.
+// Files from before nq64 have a sum that is no longer known: they are read, and it is not part of the
+// metadata.
 TEST(Safetensors, FilesWithTheOldSumAreRead) {
   const test::Folder folder;
   test::write_file(folder / "old.safetensors",

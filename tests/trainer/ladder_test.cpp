@@ -1,4 +1,4 @@
-// The ladder alone, in a loop that is none of ours: what each answer means, and that it undoes and counts.
+// The ladder alone, in a loop outside nanquest: what each answer means, and that it undoes and counts.
 #include <ATen/ATen.h>
 
 #include <functional>
@@ -11,7 +11,7 @@ namespace {
 
 using Next = Ladder::Next;
 
-/// One weight, moved by hand.
+/// One weight, changed by hand.
 struct Hand {
   at::Tensor weight = at::zeros({2, 2}).set_requires_grad(true), buffer = at::ones({2});
   std::unique_ptr<Optimizer> adamw = std::move(*make_adamw({{"w", weight}}, {}));

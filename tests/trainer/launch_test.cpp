@@ -1,4 +1,4 @@
-// A program that was built without MPI (launch.cpp is compiled so here) says so to who starts it by mpirun.
+// A program that was built without MPI (launch.cpp is compiled so here) reports that under mpirun.
 #include "trainer/parallel/launch.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace nanquest::trainer {
 namespace {
 
-/// The environment that a launcher gives, for as long as it lives.
+/// The environment of a launcher, until it is destroyed.
 class Environment {
  public:
   Environment(const char* rank, const char* size) : names_{rank, size} {

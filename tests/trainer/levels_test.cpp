@@ -1,5 +1,5 @@
-// The probe leaves training alone: at every level the same weights, bit for bit, whatever the loss scale
-// does.
+// The probe does not change the training: at every level the same weights, bit for bit, whatever the loss
+// scale does.
 #include "tests/trainer/loop_fixture.h"
 #include "trainer/precision/autocast.h"
 
@@ -30,7 +30,7 @@ TEST(Probe, ChangesNoBitOfTraining) {
 LoopConfig calibrating(const Folder& folder) {
   LoopConfig config = quick_config(folder, 40);
   config.amp = at::kHalf;
-  config.grad_clip = 0;  // so that the loop by hand needs no norm that agrees in every bit
+  config.grad_clip = 0;  // so that the loop by hand needs no norm that is equal in every bit
   config.scaler.initial = 16777216.0;
   config.scaler.growth_interval = 3;
   return config;
@@ -42,7 +42,7 @@ std::unique_ptr<Model> calibrating_model() {
                 42, at::kCPU));
 }
 
-/// The same run as people write it, with nothing of the probe; returns its weights.
+/// The same run written by hand, without the probe; returns its weights.
 NamedTensors by_hand(const LoopConfig& config, const Folder& folder) {
   set_numerics(config.seed, {.deterministic = true, .threads = 1});
   const auto task = make_text_task(calibrating_model(), test::quick_data(folder));
@@ -70,7 +70,7 @@ NamedTensors by_hand(const LoopConfig& config, const Folder& folder) {
   return task->parameters();
 }
 
-// An ordinary fp16 run: the scale comes down from far too high, and later goes up and down.
+// An ordinary fp16 run: the scale falls from a value that is far too high, and later rises and falls.
 TEST(Levels, ManyOverflowsInARowAreCalibrationAtEveryLevel) {
   const Folder data;
   const NamedTensors expected = by_hand(calibrating(data), data);
@@ -115,7 +115,7 @@ TEST(Scaling, AnOverflowOfTheScaleAloneIsNoIncident) {
   EXPECT_LT(run->summary.final_scale, 16777216.0);
 }
 
-// Non-finite at every scale down to the floor: that is an incident, and the scale is not to blame.
+// Non-finite at every scale down to the floor: an incident that the scale did not cause.
 TEST(Scaling, WhatNoScaleCuresIsAnIncidentAndLeavesTheScaleAlone) {
   for (const Level level : {Level::off, Level::guard}) {
     const Folder folder;

@@ -1,4 +1,4 @@
-/// A small run for the loop's tests: tiny GPT, tiny text, everything in a folder of its own.
+/// A small run for the loop's tests: tiny GPT, tiny text, everything in a temporary folder.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -33,7 +33,7 @@ inline Injection nan_loss(std::int64_t at, std::int64_t count = 1, bool amp_only
   return {Injection::Kind::nan_loss, at, count, amp_only};
 }
 
-/// What a run told, and the trainer itself.
+/// The reports of a run, and the trainer itself.
 struct Run {
   std::vector<StepEvent> steps;
   std::vector<std::string> messages;

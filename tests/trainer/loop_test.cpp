@@ -1,4 +1,4 @@
-// The loop when things go wrong: five tests that the loop it descends from would fail.
+// The loop in failures: five tests that the program it descends from would fail.
 #include "tests/trainer/loop_fixture.h"
 
 #include <cmath>
@@ -138,13 +138,13 @@ class SpareModel final : public Model {
   at::Tensor spare_ = at::ones({3}).set_requires_grad(true);
 };
 
-// (e) "Best" (and final, and the checkpoint) never hold a non-finite value, whatever the metric says.
+// (e) "Best" (and final, and the checkpoint) never hold a non-finite value, whatever the metric is.
 TEST(Acceptance, BestIsNeverNonFinite) {
   const Folder folder;
   LoopConfig config = quick_config(folder, 12);
   config.eval_every = 3;
   config.ring_every = 100;
-  config.level = Level::off;  // the probe would notice at once
+  config.level = Level::off;  // the probe would find it at once
   auto model = std::make_unique<SpareModel>();
   const at::Tensor spare = model->parameters().back().second;
   std::vector<double> held_out;

@@ -1,4 +1,4 @@
-// The lines of numbers that a run leaves, and how long it will take.
+// The lines of numbers that a run writes, and its remaining time.
 #include <cmath>
 
 #include "tests/trainer/helpers.h"

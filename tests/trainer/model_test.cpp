@@ -1,4 +1,4 @@
-// The model and the optimizer against PyTorch's own: same weights, same bytes, same numbers.
+// The model and the optimizer compared with PyTorch's own: same weights, same bytes, same numbers.
 #include <ATen/ATen.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Schedule and optimizer: the parts that decide how far a step goes.
+// Schedule and optimizer: the parts that decide the size of a step.
 #include <ATen/ATen.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Pictures of nanquest prepare: a shard written by hand as docs/data.md says, and damage to it.
+// Pictures of nanquest prepare: a shard written by hand according to docs/data.md, and damage to it.
 #include <ATen/ATen.h>
 
 #include <cstring>
@@ -87,7 +87,7 @@ TEST(PictureFile, DamageIsNamed) {
   EXPECT_NE(shard([](PictureShard& s) { s.ends[1] = 6; }).find("not in order"), std::string::npos);
   EXPECT_NE(shard([](PictureShard& s) { s.ends[2] = std::uint64_t{1} << 60; }), "");
   EXPECT_NE(shard([](PictureShard& s) { s.width = 0; }).find("impossible size"), std::string::npos);
-  // Products that a program must not take for small numbers.
+  // Products that overflow to small numbers.
   EXPECT_NE(shard([](PictureShard& s) { s.samples = std::uint64_t{1} << 63; }), "");
   EXPECT_NE(shard([](PictureShard& s) { s.height = s.width = 1 << 16, s.samples = std::uint64_t{1} << 31; }),
             "");

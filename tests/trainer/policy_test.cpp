@@ -1,4 +1,4 @@
-// What follows a bad step: each policy, and the ladder above them.
+// Consequences of a bad step: each policy, and the ladder above them.
 #include "tests/trainer/loop_fixture.h"
 
 #include <cmath>

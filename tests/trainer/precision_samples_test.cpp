@@ -1,4 +1,4 @@
-// samples/precision: what the programs print is what they say.
+// samples/precision: the programs print the expected numbers.
 #include <cmath>
 #include <map>
 
@@ -9,7 +9,7 @@ namespace {
 
 using test::Folder;
 
-/// A line's last word is a number, what stands before it says of what.
+/// A line's last word is a number, the words before it are its name.
 std::map<std::string, double> numbers_of(const std::string& out) {
   std::map<std::string, double> numbers;
   std::istringstream lines(out);

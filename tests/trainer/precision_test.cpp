@@ -1,4 +1,4 @@
-// Device, scaler, autocast, formats: the parts that decide what a step is computed in.
+// Device, scaler, autocast, formats: the parts that decide in which format a step is computed.
 #include <ATen/ATen.h>
 #include <ATen/autocast_mode.h>
 
@@ -109,7 +109,7 @@ TEST(Scaler, HysteresisTakesSeveralOverflowsInARow) {
   GradScaler s({.initial = 1024, .hysteresis = 2});
   EXPECT_TRUE(s.overflow(0));
   EXPECT_EQ(s.scale(), 1024);
-  s.good_step(1);  // patience comes back
+  s.good_step(1);  // the patience is restored
   EXPECT_TRUE(s.overflow(2));
   EXPECT_EQ(s.scale(), 1024);
   EXPECT_TRUE(s.overflow(3));
@@ -126,7 +126,7 @@ TEST(Scaler, TakesBackWhatWasNotItsFault) {
   EXPECT_EQ(s.scale(), 1024);
   EXPECT_EQ(s.state().good_steps, before.good_steps);
   EXPECT_EQ(s.state().patience, 2);
-  EXPECT_GT(s.overflows(), 10);  // counted all the same
+  EXPECT_GT(s.overflows(), 10);  // counted nevertheless
   EXPECT_EQ(s.history().back().from, 1);
   EXPECT_EQ(s.history().back().to, 1024);
   const std::size_t changes = s.history().size();

@@ -1,4 +1,4 @@
-// Batches that are made ahead on a thread of their own: the same ones, and the same ends of a run.
+// Batches that are made ahead on a separate thread: the same batches, and the same ends of a run.
 #include "trainer/loop/prefetch.h"
 
 #include <ATen/ATen.h>
@@ -22,7 +22,7 @@ using test::quick_config;
 using test::quick_model;
 using test::train;
 
-/// Numbers at a position, and a log of who asked for which.
+/// Numbers at a position, and a log of the requests.
 class NumberTask final : public Task {
  public:
   struct Log {
@@ -119,7 +119,7 @@ TEST(Prefetch, AnErrorComesWithItsStepAndIsTheSameAsWithout) {
   }
   EXPECT_EQ(errors[0], "step 3: sample 13 can't be read");
   EXPECT_EQ(errors[1], errors[0]);
-  // One that no step comes to is nobody's.
+  // An error in a batch that no step reaches is ignored.
   const Folder folder;
   NumberTask::Log log;
   log.fails_at = 13;
@@ -158,7 +158,7 @@ TEST(Prefetch, WhatWasMadeForAnotherPositionIsNotTaken) {
   EXPECT_EQ(prefetcher.take(4, 1).batch.ids, std::vector<std::string>{"4"}) << "an error is told once";
 }
 
-// Everything that moves the data's position in another way than by one batch after the other.
+// Everything that changes the data's position other than batch after batch.
 TEST(Prefetch, SkipsRollbacksRetriesAndResumesAreTheSameBitForBit) {
   for (const Policy policy : {Policy::skip, Policy::rollback, Policy::retry_fp32, Policy::fallback_fp32}) {
     std::vector<TrainState> ends;

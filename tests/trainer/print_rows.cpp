@@ -1,5 +1,5 @@
-// print_rows PATH CONTEXT: a line of JSON for each row that there is to train on, as the trainer sees it,
-// held-out ones among them; CONTEXT "pictures" for pictures with labels. For tests in Python.
+// print_rows PATH CONTEXT: a line of JSON for each row, as the trainer sees it, including held-out ones;
+// CONTEXT "pictures" for pictures with labels. For tests in Python.
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-/// nanquest-trainer as a person starts it, in a folder of its own.
+/// nanquest-trainer as a person starts it, in a temporary folder.
 #pragma once
 
 #include <algorithm>

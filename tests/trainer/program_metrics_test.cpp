@@ -1,4 +1,4 @@
-// nanquest-trainer: the numbers that it leaves for other programs.
+// nanquest-trainer: the numbers that it writes for other programs.
 #include <signal.h>
 
 #include <chrono>
@@ -15,7 +15,7 @@ using test::Ran;
 
 class ProgramMetrics : public test::Program {
  protected:
-  /// The lines of a run's file, without what differs from run to run.
+  /// The lines of a run's file, without values that differ from run to run.
   std::vector<json> lines(const std::string& file = "run/metrics.jsonl") const {
     std::vector<json> all;
     std::istringstream in(test::read_file(folder / file));
@@ -142,7 +142,7 @@ TEST_F(ProgramMetrics, ANewRunMovesThoseOfTheEarlierOneToTheRestOfIt) {
   }
 }
 
-// Killed anywhere and resumed, the file tells the same run as one that nobody killed.
+// Killed anywhere and resumed, the file equals that of a run without kills.
 TEST_F(ProgramMetrics, KilledAndResumedEveryStepStandsOnce) {
   const std::string longer = "--steps 120 --save-every 7 --dropout 0.2 --eval-every 30 ";
   ASSERT_EQ(run(tiny(longer)).code, 0);
@@ -171,7 +171,7 @@ TEST_F(ProgramMetrics, KilledAndResumedEveryStepStandsOnce) {
     EXPECT_TRUE(WIFSIGNALED(status));
   }
   std::ofstream(folder / "run/metrics.jsonl", std::ios::app)
-      << "{\"step\":119,\"lo";  // as a machine that went down
+      << "{\"step\":119,\"lo";  // as after a crash of the machine
   const Ran last = run(tiny(longer + "--resume"));
   ASSERT_EQ(last.code, 0) << last.err;
   EXPECT_NE(last.err.find(" cut off: the run goes on from step "), std::string::npos) << last.err;

@@ -1,4 +1,4 @@
-// Several processes that train one model: nanquest-trainer and a program of one's own (ranks_program) under
+// Several processes that train one model: nanquest-trainer and a separate program (ranks_program) under
 // mpirun.
 #include <unistd.h>
 
@@ -56,7 +56,7 @@ class Ranks : public test::Program {
   }
 };
 
-/// What stands behind `begin` in each line that begins so.
+/// The rest of each line that begins with `begin`.
 std::vector<std::string> lines(const Ran& ran, const std::string& begin) {
   std::vector<std::string> found;
   std::istringstream in(ran.out);
@@ -72,7 +72,7 @@ std::vector<double> losses(const Ran& ran) {
   return values;
 }
 
-/// By rank, what its line "rank N WHAT …" says.
+/// By rank, the rest of its line "rank N WHAT …".
 std::map<int, std::string> of_ranks(const Ran& ran, const std::string& what) {
   std::map<int, std::string> all;
   for (const std::string& line : lines(ran, "rank ")) {
@@ -190,7 +190,8 @@ TEST_F(Ranks, BranchAlikeWhereOneOfThemBreaks) {
   }
 }
 
-// Of many ranks few write whole files: the one that was first, its neighbours, and the one across the ring.
+// With many ranks few write full snapshots: the one that was first, its neighbours, and the one across the
+// ring.
 TEST_F(Ranks, LeaveTheFilesOfManyToAFew) {
   const Ran ran = run(own(8, "zero=13 steps=3"));
   EXPECT_EQ(ran.code, 1) << ran.out << ran.err;
@@ -233,7 +234,7 @@ TEST_F(Ranks, LowerTheLossScaleTogether) {
     EXPECT_EQ(ran.code, 0) << ran.err;
     return nlohmann::json::parse(ran.out).at("loss_scale_history");
   };
-  // A gradient in fp16 over half of the rows overflows later than one over all, whoever computes it.
+  // A gradient in fp16 over half of the rows overflows later than one over all, whichever rank computes it.
   const auto alone = history(1, " --accumulation 2");
   EXPECT_GT(alone.size(), 1u) << alone;
   EXPECT_EQ(history(2, ""), alone);
@@ -252,7 +253,7 @@ TEST_F(Ranks, GoOnInAnotherNumber) {
     ASSERT_EQ(ran.code, 0) << ran.err;
     expect_near(metric(), whole, 1e-5);
   }
-  // The same number goes on bit for bit, random numbers too.
+  // With the same number it continues bit for bit, including random numbers.
   anew();
   const auto uninterrupted = of_ranks(run(own(2, "noise=1")), "weights");
   anew();
@@ -271,7 +272,7 @@ TEST_F(Ranks, StopTogetherWhenOneIsAskedTo) {
   EXPECT_EQ(run(own(2, "resume=1")).code, 0);
 }
 
-// Small tensors share a message, of whatever kinds those around them are.
+// Small tensors share a message, whatever the kinds of tensors between them.
 TEST_F(Ranks, AddUpTensorsOfAllKinds) {
   for (const int ranks : {2, 4}) {
     const Ran ran = run(own(ranks, "sums=1"));
@@ -281,7 +282,7 @@ TEST_F(Ranks, AddUpTensorsOfAllKinds) {
   }
 }
 
-// MPI's own way takes all that is free of a processor in those two seconds.
+// MPI's own waiting uses all free processor time in those two seconds.
 TEST_F(Ranks, WaitWithoutWorking) {
   const Ran ran = run(own(2, "late=1"));
   EXPECT_EQ(ran.code, 0) << ran.out << ran.err;

@@ -1,4 +1,4 @@
-// nanquest-trainer rehearse: a small version of the story, whose rate is too high for fp16. Nothing is
+// nanquest-trainer rehearse: a small version of the story, with a rate that is too high for fp16. Nothing is
 // planted.
 #include <map>
 #include <nlohmann/json.hpp>
@@ -66,15 +66,15 @@ TEST_F(Rehearse, ASmallerRateCuresAndPlacebosDoNot) {
   EXPECT_EQ(j["runs"][4]["cures"], true);
   EXPECT_EQ(j["runs"][5]["cures"], false);
   EXPECT_EQ(j["runs"][6]["cures"], true);
-  // fp32 cures as well, but weights grew: it only outlasts them. The snapshot's history tells, as rewind has
-  // it.
+  // fp32 cures as well, but weights grew: it only delays the failure. The snapshot's history shows that, as
+  // for rewind.
   EXPECT_TRUE(j["growth"].get_ref<const std::string&>().starts_with("weight_amax of ")) << j["growth"];
   EXPECT_EQ(j["root"]["cause"], "DIVERGENCE");
   EXPECT_EQ(j["root"]["change"], "lr=*0.2");
   EXPECT_EQ(j["root"]["cured"], nlohmann::json({"lr=*0.2", "amp-dtype=fp32"}));
   EXPECT_EQ(j["root"]["verified"], true);
 
-  // The run is as it was, but for the one new file beside its snapshot.
+  // The run is unchanged except for the one new file beside its snapshot.
   auto after = files();
   const std::string snapshot = *j["snapshot"].get_ptr<const std::string*>();
   const auto written =
@@ -102,7 +102,7 @@ TEST_F(Rehearse, BeginsAtTheLastCheckpointThatIsEarlyEnough) {
   EXPECT_EQ(j["runs"][0]["first_step"], 30);
   EXPECT_EQ(j["runs"][0]["failed_step"], step);
 
-  // What can't begin there is refused before anything runs.
+  // Settings that can't continue from there are refused before anything runs.
   const Ran model = run(rehearse("--before 20 --set width=64"));
   EXPECT_EQ(model.code, 2);
   EXPECT_TRUE(one_line(model.err)) << model.err;
@@ -117,7 +117,7 @@ TEST_F(Rehearse, BeginsAtTheLastCheckpointThatIsEarlyEnough) {
 }
 
 TEST_F(Rehearse, ASkippedBatchIsNotInQuarantineYet) {
-  // Its id is put into the file by the run itself, after the step that is rehearsed.
+  // The run itself adds the id to the file, after the step that is rehearsed.
   const std::string with =
       "--on-incident skip --quarantine '" + (folder / "ids.txt") + "' --rollback-limit 0";
   ASSERT_EQ(run(story(with)).code, 4) << "the rate is too high for every batch";
@@ -161,7 +161,7 @@ TEST_F(Rehearse, WhatIsNotUnderstoodIsOneLine) {
     EXPECT_EQ(r.code, 3) << nothing;
     EXPECT_TRUE(one_line(r.err)) << r.err;
   }
-  // What was injected is injected again.
+  // Injected faults are injected again.
   const Ran r = run(rehearse("--placebos 1 --set 'lr=*0.5'"));
   EXPECT_EQ(r.code, 1) << r.err;
   EXPECT_NE(r.out.find("nothing of what was tried cures it"), std::string::npos) << r.out;

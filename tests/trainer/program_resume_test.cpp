@@ -1,4 +1,4 @@
-// nanquest-trainer: going on with a run, and what then must be as it was.
+// nanquest-trainer: resuming a run, and what must be unchanged for that.
 #include <nlohmann/json.hpp>
 
 #include "tests/trainer/program_fixture.h"
@@ -10,7 +10,7 @@ using test::Ran;
 
 class ProgramResume : public test::Program {};
 
-// What was computed in is on record, not the word "auto": on another machine that may be another format.
+// The format that was used is on record, not the word "auto": on another machine that may be another format.
 TEST_F(ProgramResume, AResumeIsToldWhereAutoIsAnotherFormatNow) {
   const Ran begun = run(tiny("--stop-after 3"));
   EXPECT_NE(begun.err.find("amp-dtype auto: fp32 on cpu"), std::string::npos) << begun.err;
@@ -68,7 +68,7 @@ TEST_F(ProgramResume, AnEarlierRunIsMovedAsideUnlessResumed) {
 
 TEST_F(ProgramResume, AResumeNamesEverySettingThatDiffersAndTheWayOut) {
   ASSERT_EQ(run(tiny("--stop-after 3 --lr 0.003")).code, 0);
-  // How often something is saved or measured, and where a run ends, changes nothing of what is trained.
+  // How often something is saved or measured, and where a run ends, does not change the training.
   const Ran r = run(tiny("--resume --lr 0.01 --grad-clip 0.5 --save-every 2 --eval-every 4 --steps 13"));
   EXPECT_EQ(r.code, 2);
   EXPECT_TRUE(one_line(r.err)) << r.err;
@@ -89,7 +89,7 @@ TEST_F(ProgramResume, AResumeNamesEverySettingThatDiffersAndTheWayOut) {
   EXPECT_EQ(run(tiny("--resume --lr 0.01 --grad-clip 0.5 --save-every 5")).code, 0);
 }
 
-// The command that the refusal names must be one that works.
+// The command that the refusal names must work.
 TEST_F(ProgramResume, ASwitchIsNamedAsItCanBeGiven) {
   ASSERT_EQ(run(tiny("--zclip --stop-after 3")).code, 0);
   const Ran r = run(tiny("--resume"));

@@ -1,4 +1,4 @@
-// nanquest-trainer: what is given on the command line and in a file, and what is refused.
+// nanquest-trainer: settings on the command line and in a file, and which are refused.
 #include <nlohmann/json.hpp>
 
 #include "tests/trainer/program_fixture.h"

@@ -1,4 +1,4 @@
-// nanquest-trainer as a person starts it: exit codes, words, files.
+// nanquest-trainer as a person starts it: exit codes, messages, files.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -24,7 +24,7 @@ TEST_F(Program, TrainsAndSaysWhatItUses) {
 }
 
 TEST_F(Program, ARunIsNoTextToTrainOnWhereverItLies) {
-  // At level off the folder holds checkpoints and nothing else of the program's.
+  // At level off the folder holds checkpoints and no other file of the program.
   const std::string inside = "--level off --run-dir '" + (folder / "data/run") + "' ";
   ASSERT_EQ(run(tiny(inside)).code, 0);
   ASSERT_TRUE(std::filesystem::exists(folder / "data/run/checkpoints/final.safetensors"));
@@ -104,7 +104,7 @@ TEST_F(Program, ARunBeginsWithTheWeightsOfAnother) {
     EXPECT_NE(head.err.find(" is missing ("), std::string::npos) << head.err;
   }
   EXPECT_EQ(run(tiny("--init-from /nowhere/at/all")).code, 3);
-  // The same command with --resume goes on from the run's own state.
+  // The same command with --resume continues from the run's own state.
   const std::string from = "--stop-after 3 --init-from '" + (folder / "final.safetensors") + "' ";
   ASSERT_EQ(run(tiny(from)).code, 0);
   const Ran resumed = run(tiny(from + "--resume"));
@@ -121,7 +121,7 @@ TEST_F(Program, SkippedBatchesGoIntoQuarantineAndStayOut) {
   ASSERT_EQ(skipped.size(), 2u);
   EXPECT_EQ(test::read_file(ids),
             "# batch 3 of " + (folder / "run") + ": policy skip\n" + skipped[0] + "\n" + skipped[1] + "\n");
-  // A whole pass and more without them: in the fourth batch, where they were, are others.
+  // A whole pass and more without them: the fourth batch, which had them, has others.
   const Ran clean = run(tiny(with + "--json --steps 150 --eval-every 0 --inject nan-loss@3"));
   EXPECT_NE(clean.err.find(" names 2 samples"), std::string::npos) << clean.err;
   const auto others = nlohmann::json::parse(clean.out)["skipped_samples"].get<std::vector<std::string>>();

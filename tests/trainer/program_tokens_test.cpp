@@ -1,4 +1,4 @@
-// nanquest-trainer on tokens that others made, and what it says of a run that learned nothing.
+// nanquest-trainer on tokens from other programs, and its report of a run that learned nothing.
 #include <cmath>
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,4 @@
-// QK-clip against logits that are added up one by one from the weights.
+// QK-clip compared with logits that are computed one by one from the weights.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t kHeads = 4, kWidth = 32, kHeadWidth = kWidth / kHeads;
 
-/// One block; longer than the rows that are looked at together. Weights so large that heads differ.
+/// One block; longer than the rows that are processed together. Weights so large that heads differ.
 GptConfig one_block(AttentionForm form = AttentionForm::written) {
   return {.depth = 1,
           .width = kWidth,
@@ -78,7 +78,7 @@ class QkClip : public testing::Test {
     for (const auto& [name, p] : model->parameters())
       if (name == "blocks.0.attention.qkv.bias") at::Tensor(p).normal_(0, 0.5);
   }
-  /// SGD that moves nothing: what changes is the clip's doing.
+  /// SGD that changes nothing: every change is the clip's.
   std::unique_ptr<Optimizer> clip(double tau) const {
     for (const auto& [name, p] : model->parameters()) p.mutable_grad() = at::zeros_like(p);
     auto sgd = make_sgd(model->parameters(), {.momentum = 0});
@@ -100,7 +100,7 @@ TEST_F(QkClip, PeaksAreTheLargestCausalLogitsOfEachHeadOverAllOfABatch) {
   (void)model->forward(tokens.narrow(0, 0, 1), true);
   (void)model->forward(tokens.narrow(0, 1, 2), true);
   for (std::size_t h = 0; h < kHeads; ++h) EXPECT_NEAR(peak(*model, h), wanted[h], 1e-4 * wanted[h]) << h;
-  // What is only evaluated is not looked at, and what was undone is forgotten.
+  // Evaluation is not measured, and an undone attempt is forgotten.
   forget(model->attention());
   (void)model->forward(tokens, false);
   for (std::size_t h = 0; h < kHeads; ++h) EXPECT_EQ(peak(*model, h), 0);
@@ -180,7 +180,7 @@ TEST_F(QkClip, HeadsAboveTauAreScaledToItAndAllElseStaysBitForBit) {
   }
   const std::vector<double> clipped = largest_logits(after, tokens);
   for (std::size_t h = 0; h < kHeads; ++h) EXPECT_NEAR(clipped[h], std::min(logits[h], tau), 1e-4 * tau) << h;
-  // Once more, and a number that is none scales nothing.
+  // Once more, and NaN scales nothing.
   forget(model->attention());
   (void)model->forward(tokens, true);
   at::Tensor(model->attention().front().peaks)[0].fill_(INFINITY);

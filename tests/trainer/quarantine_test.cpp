@@ -1,4 +1,4 @@
-// Samples that are left out: by their ids, and because of what is in them.
+// Samples that are left out: by their ids, and because of their contents.
 #include <ATen/ATen.h>
 
 #include <limits>
@@ -28,7 +28,7 @@ TEST(Quarantine, ReadsIdsAndAppendsNewOnesBelowAReason) {
   EXPECT_TRUE(Quarantine::open(path)->holds("d"));
 }
 
-// As nanquest.quarantine writes it: index, data set, comment. And a line that nobody can read is named.
+// As nanquest.quarantine writes it: index, data set, comment. An unreadable line is named.
 TEST(Quarantine, ReadsWhatAttachedProgramsWrite) {
   const Folder folder;
   const std::string path = folder / "ids.txt";
@@ -93,7 +93,7 @@ TEST(Faults, NumbersThatAreNotFiniteAreFoundByDefault) {
   EXPECT_EQ(faults[0].what, "x holds a number that is not finite");
 }
 
-/// Sums rows of a table into one weight, remembers which it saw; row 5 of 12 is NaN.
+/// Sums rows of a table into one weight and records which it saw; row 5 of 12 is NaN.
 class Rows final : public Task {
  public:
   explicit Rows(std::vector<std::int64_t>* seen) : seen_(seen) { x_[5] = NAN; }
@@ -173,7 +173,7 @@ TEST_P(RowsLoop, WhatIsInQuarantineIsNeverUsedAndSkippedBatchesGoThere) {
   config.injections = {test::nan_loss(1)};
   const auto summary = train(config);
   ASSERT_TRUE(summary) << summary.error().text();
-  // The second batch fails, is run once more for the record, and its rows are not seen in the second pass.
+  // The second batch fails and is run once more for the record; its rows do not occur in the second pass.
   const std::vector<std::int64_t> wanted = {1,  2,  3, 4, 6, 7, 8,  9,  6, 7, 8, 9,
                                             10, 11, 1, 2, 3, 4, 10, 11, 1, 2, 3, 4};
   EXPECT_EQ(seen, wanted);
@@ -195,7 +195,7 @@ TEST_P(RowsLoop, NothingLeftIsAnErrorAndNoEndlessSearch) {
   EXPECT_NE(summary.error().hint.find(config.quarantine), std::string::npos);
 }
 
-// Interrupted and taken up, the samples are the same as without an interruption.
+// After an interruption and a resume, the samples are the same as without an interruption.
 TEST_P(RowsLoop, AResumeGoesOnBehindTheSamplesThatWereLeftOut) {
   LoopConfig config = test::quick_config(folder, 6);
   config.stop_after = 2;

@@ -1,4 +1,4 @@
-// A training of one's own on the ranks of mpirun, for program_ranks_test: each rank says what it has
+// A separate training program on the ranks of mpirun, for program_ranks_test: each rank prints what it has
 // computed. Usage: ranks_program RUN_DIR [steps=N] [zero=ROW] [stop=N] [resume=1] [die=STEP] [leave=STEP]
 // [noise=1] [drift=STEP] [sums=1] [late=1] [lack=STEP] …
 //   zero: this row's feature is 0, and the logarithm that the model takes is not finite;
@@ -31,8 +31,8 @@ namespace {
 
 using Arguments = std::map<std::string, std::int64_t>;
 
-/// log(x) times one matrix; every eighth row by another one too; one weight that nothing uses. A buffer that
-/// each step of each rank moves by what its own rows are.
+/// log(x) times one matrix; every eighth row by another one too; one weight that is not used. Each step of
+/// each rank changes a buffer by its own rows.
 class LogTask final : public Task {
  public:
   LogTask(const Arguments& given, std::int64_t lack) : noise_(given.contains("noise")), lack_(lack) {

@@ -1,4 +1,4 @@
-"""reference.py PATH…: what PyTorch makes of the same weights and the same bytes.
+"""reference.py PATH…: PyTorch's results for the same weights and the same bytes.
 
 PATH.in.safetensors: metadata "config" (JSON), tensors "model.NAME" and "windows" int64 [steps, batch, context + 1].
 PATH.out.safetensors: "logits" and "loss" of the first window, "grad.NAME" of it, and "losses" of one AdamW step on each.

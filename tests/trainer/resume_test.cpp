@@ -1,4 +1,4 @@
-// A loop taken up again, and one that fails.
+// Resuming a loop, and a loop that fails.
 #include "tests/trainer/loop_fixture.h"
 
 #include <stdexcept>
@@ -74,7 +74,7 @@ TEST(Resume, RefusesOtherSettingsAndMissingCheckpoints) {
   EXPECT_TRUE(make_trainer(folder, config, quick_model()));
 }
 
-// A program that gives its settings as text is compared by them, one that gives none by the loop's own.
+// A program that gives its settings as text is compared by them, otherwise by the loop's own.
 TEST(Resume, ComparesWhatTheProgramTrainsWith) {
   const Folder folder;
   LoopConfig config = quick_config(folder, 6);
@@ -93,7 +93,7 @@ TEST(Resume, ComparesWhatTheProgramTrainsWith) {
   EXPECT_EQ(train(folder, config, quick_model())->steps.front().step, 2);
 }
 
-/// Fails in one forward pass, after it has drawn from the generator as any other.
+/// Fails in one forward pass, after it has drawn from the generator like any other.
 class FailingModel final : public Model {
  public:
   FailingModel(int at, bool memory) : inner_(quick_model(0.3)), at_(at), memory_(memory) {}
@@ -114,7 +114,7 @@ class FailingModel final : public Model {
   bool memory_;
 };
 
-// What was trained until then is saved, and goes on bit for bit as if nothing had happened.
+// What was trained until then is saved, and continues bit for bit as if nothing had happened.
 TEST(Failure, AnExceptionOrNoMemoryLeavesAResumableState) {
   for (const bool memory : {false, true}) {
     const Folder folder, other;
@@ -139,7 +139,7 @@ TEST(Failure, AnExceptionOrNoMemoryLeavesAResumableState) {
   }
 }
 
-/// Moves the first weight and fails, in the update of one step.
+/// Changes the first weight and fails, in the update of one step.
 class FailingOptimizer final : public Optimizer {
  public:
   FailingOptimizer(NamedTensors parameters, std::int64_t at)

@@ -1,4 +1,4 @@
-// Weights on disk: read and written by others too, complete or absent.
+// Weights on disk: other programs can read and write them; files are complete or absent.
 #include "trainer/checkpoint/safetensors.h"
 #include "tests/trainer/helpers.h"
 #include "tests/trainer/sample_tensors.h"

@@ -1,4 +1,4 @@
-/// Tensors that a file of weights must give back as they are.
+/// Tensors that a file of weights must return unchanged.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -9,7 +9,7 @@
 
 namespace nanquest::trainer::test {
 
-/// A tensor of every format, and such as are odd in shape, name or values.
+/// A tensor of every format, and tensors with unusual shapes, names or values.
 inline NamedTensors sample_tensors() {
   at::manual_seed(1);
   const at::Tensor odd = at::tensor({std::nan(""), HUGE_VAL, -HUGE_VAL, -0.0}, at::kFloat);

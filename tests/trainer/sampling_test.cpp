@@ -1,4 +1,4 @@
-// Drawing tokens: greedy, by temperature, by top-p, against shares that are computed by hand.
+// Drawing tokens: greedy, by temperature, by top-p, compared with shares computed by hand.
 #include "trainer/text/sampling.h"
 
 #include <ATen/ATen.h>

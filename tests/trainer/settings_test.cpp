@@ -97,7 +97,7 @@ TEST(SettingList, InjectionsAreGivenOneByOneAndReadBack) {
   EXPECT_EQ(config.injections.size(), 3u);
 }
 
-// A setting that makes no sense is refused by its own part, in words that name it.
+// An invalid setting is refused by its own part, with a message that names it.
 TEST(SettingList, EachPartChecksItsOwn) {
   GptConfig model;
   DataOptions data;

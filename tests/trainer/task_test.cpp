@@ -1,4 +1,4 @@
-// The loop with a task and an optimizer that are none of its own: no bytes, no GPT, no AdamW.
+// The loop with a task and an optimizer from outside: no bytes, no GPT, no AdamW.
 #include "trainer/task/task.h"
 
 #include <ATen/ATen.h>
@@ -198,7 +198,7 @@ TEST(TextTask, CountsWhatItsLossAddsUp) {
   EXPECT_TRUE(std::isnan(task->metrics({})[0].value));
 }
 
-// Against the formula, term by term, and against its gradient 2 z softmax.
+// Compared with the formula, term by term, and with its gradient 2 z softmax.
 TEST(NextToken, ZLossIsTheSquaredLogOfSoftmaxsSum) {
   at::manual_seed(3);
   const at::Tensor logits = (at::randn({1, 3, 5}) * 4).set_requires_grad(true);

@@ -1,5 +1,5 @@
-// Tokens that others wrote, as rows: nanoGPT's and llm.c's .bin, shards written by hand byte for byte, and
-// damage to each.
+// Tokens that other programs wrote, as rows: nanoGPT's and llm.c's .bin, shards written by hand byte for
+// byte, and damage to each.
 #include <ATen/ATen.h>
 
 #include <cstring>
@@ -142,7 +142,7 @@ TEST(Bin, FingerprintKnowsOtherTokensAndOtherLengths) {
   EXPECT_NE(other, print());
 }
 
-/// A shard as docs/data.md says, and its manifest.
+/// A shard according to docs/data.md, and its manifest.
 class Prepared : public testing::Test {
  protected:
   struct Shard {
@@ -201,7 +201,7 @@ TEST_F(Prepared, MasksPositionsAndNumbersAreRightAtBorders) {
   EXPECT_EQ(rows.ids[static_cast<std::size_t>(packed)], "x.jsonl:3+5");
   EXPECT_EQ(rows.ids[static_cast<std::size_t>(single)], "x.jsonl:9");
   EXPECT_EQ(row(rows.tokens, packed), (Tokens{10, 11, 12, 13, 20, 21}));
-  // 20 begins a text: it follows from nothing, though it is marked as learned.
+  // 20 begins a text: it follows no token, although it is marked as learned.
   EXPECT_EQ(row(rows.targets, packed), (Tokens{-100, 12, 13, -100, 21, 22}));
   EXPECT_EQ(row(rows.positions, packed), (Tokens{0, 1, 2, 3, 0, 1}));
   EXPECT_EQ(row(rows.parts, packed), (Tokens{0, 0, 0, 0, 1, 1}));

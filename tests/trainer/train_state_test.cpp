@@ -81,7 +81,7 @@ TEST(TrainState, KilledAtAnyMomentLeavesACompleteCheckpoint) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-      // No ATen op in the child: threads did not survive the fork. Only bytes are copied and written.
+      // No ATen op in the child, because threads do not survive the fork. Only bytes are copied and written.
       auto* w = state.tensors[0].second.mutable_data_ptr<float>();
       for (std::int64_t i = last + 1;; ++i) {
         state.counters.optimizer_step = i;

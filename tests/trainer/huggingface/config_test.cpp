@@ -1,4 +1,4 @@
-// config.json of anybody: what is known is read with transformers' defaults, what is not is named.
+// config.json from outside: known values are read with transformers' defaults, unknown ones are named.
 #include "tests/trainer/huggingface/tiny.h"
 #include "trainer/huggingface/decoder_config.h"
 #include "trainer/huggingface/rope.h"
@@ -18,7 +18,7 @@ Result<DecoderConfig> parsed(const json& config) {
   return parse_decoder_config(config.dump(), "m/config.json");
 }
 
-/// As the first LLaVA-1.5 of seven billion weights was published: what its parts usually are is left out.
+/// As the first LLaVA-1.5 with seven billion weights was published: usual values of its parts are left out.
 json published_llava() {
   return {{"architectures", {"LlavaForConditionalGeneration"}},
           {"ignore_index", -100},

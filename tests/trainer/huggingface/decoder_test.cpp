@@ -1,5 +1,5 @@
-// The decoder as a model of the trainer: what trains, what is saved, what is refused. Its numbers are held
-// against transformers in reference_test.py.
+// The decoder as a model of the trainer: what trains, what is saved, what is refused. reference_test.py
+// compares its numbers with transformers.
 #include <set>
 
 #include "probe/nanquest.h"
@@ -155,7 +155,7 @@ TEST(Lora, OptionsThatMakeNoSenseAreRefused) {
   EXPECT_TRUE(check(LoraOptions{}));
 }
 
-/// What is said of an adapter whose config or tensors were changed.
+/// The error for an adapter with a changed config or changed tensors.
 std::string said_of_adapter(const std::string& folder, const json& change, const NamedTensors& tensors = {}) {
   const auto model = loaded(test::write_tiny_llama(folder + "/m"), adapted());
   EXPECT_TRUE(model->save_adapter(folder + "/a"));

@@ -1,4 +1,4 @@
-// A folder of a model is hostile until shown otherwise: each thing that is wrong with it is named.
+// A model folder is not trusted: each fault is named.
 #include "tests/trainer/huggingface/tiny.h"
 #include "trainer/checkpoint/safetensors_map.h"
 #include "trainer/huggingface/pretrained.h"
@@ -11,7 +11,7 @@ using nlohmann::json;
 using test::tiny_llama;
 using test::tiny_llama_weights;
 
-/// What is said of a folder with these weights.
+/// The error for a folder with these weights.
 Error said_of(const std::string& folder, const NamedTensors& weights, const json& config = tiny_llama()) {
   const auto model = load_pretrained(test::write_folder(folder, config, weights));
   if (!model) return model.error();
@@ -106,7 +106,7 @@ TEST(Folder, ShardsAreWrittenAndRead) {
   NamedTensors weights = tiny_llama_weights();
   for (const auto& [name, t] : (*model)->parameters())
     EXPECT_TRUE(at::equal(t, test::weight(weights, name))) << name;
-  // A later save of one file leaves no shard that would be read with it.
+  // After a later save as one file, no shard remains that would be read with it.
   ASSERT_TRUE(write_weights(folder / "m", weights));
   EXPECT_FALSE(std::filesystem::exists(folder / "m/model.safetensors.index.json"));
   EXPECT_TRUE(load_pretrained(folder / "m"));

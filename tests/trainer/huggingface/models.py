@@ -1,4 +1,4 @@
-"""Small models with random weights, of every family and rope type: the configurations, and how they are made."""
+"""Small models with random weights, of every family and rope type: their configurations and construction."""
 
 import random
 
@@ -20,7 +20,7 @@ ROPES = {
 
 
 def common(rng, head_width=None):
-    """Sizes of a small decoder, heads shared by some queries or not."""
+    """Sizes of a small decoder, with heads that are shared by some queries or not."""
     keys, shared = rng.choice([1, 2]), rng.choice([1, 2, 3])
     width = head_width or rng.choice([8, 16])
     return {"vocab_size": VOCABULARY, "hidden_size": keys * shared * width, "num_attention_heads": keys * shared,
@@ -39,7 +39,7 @@ def configurations(seed):
     rng = random.Random(seed)
     t = transformers
     found = {f"llama_{rope}": t.LlamaConfig(**common(rng), rope_parameters=dict(ROPES[rope])) for rope in ROPES}
-    # longer than it was made for: the frequencies follow the length
+    # longer than the original context: the frequencies depend on the length
     found["llama_dynamic"] = t.LlamaConfig(**{**common(rng), "max_position_embeddings": 16},
                                            rope_parameters=dict(ROPES["dynamic"]))
     found["llama_biases"] = t.LlamaConfig(**wide(rng), attention_bias=True, mlp_bias=True, tie_word_embeddings=True)
@@ -68,7 +68,7 @@ def configurations(seed):
     return found
 
 
-IMAGE = 90  # the token in whose places images stand
+IMAGE = 90  # the token at whose places images are inserted
 
 
 def llavas(seed):
@@ -86,12 +86,12 @@ def llavas(seed):
 
 
 def image_tokens(config):
-    """Places that an image takes."""
+    """Number of tokens of an image."""
     return (config.vision_config.image_size // config.vision_config.patch_size) ** 2 + (config.vision_feature_select_strategy == "full")
 
 
 def make(config, seed):
-    """The model, all of whose weights (also norms and biases) are random; in eval mode."""
+    """The model with all weights random (also norms and biases); in eval mode."""
     torch.manual_seed(seed)
     config._attn_implementation = "eager"
     kind = transformers.AutoModelForImageTextToText if config.model_type == "llava" else transformers.AutoModelForCausalLM

@@ -1,4 +1,4 @@
-"""Models of Hugging Face folders in C++ against transformers and PEFT: small random ones of every family and rope type.
+"""Models of Hugging Face folders in C++ compared with transformers and PEFT: small random ones of every family and rope type.
 
 NANQUEST_NIGHTLY=1: several random configurations of each.
 """
@@ -38,7 +38,7 @@ torch.set_num_threads(1)
 
 
 def far(a, b):
-    """How far `a` is from `b`: relative, over all elements."""
+    """The relative distance of `a` from `b`, over all elements."""
     a, b = a.double(), b.double()
     return ((a - b).norm() / (b.norm() + 1e-30)).item()
 
@@ -67,7 +67,7 @@ def trained(model, windows, **more):
 
 
 def of_experts(name, gradient):
-    """Of Mixtral's weights that hold those of all experts the parts, as files and the worker call them."""
+    """Parts of Mixtral's weights that hold all experts, named as in files and in the worker."""
     if not name.endswith((".experts.gate_up_proj", ".experts.down_proj")):
         return [(name, gradient)]
     where = name[:name.rindex(".")]
@@ -77,7 +77,7 @@ def of_experts(name, gradient):
 
 
 class Bench:
-    """Cases that are computed by one start of the worker."""
+    """Cases that one start of the worker computes."""
 
     def __init__(self, folder):
         self.folder, self.cases = folder, []
@@ -109,7 +109,7 @@ class ReferenceTest(unittest.TestCase):
         torch.manual_seed(11)
         self.inputs = {"tokens": torch.randint(0, models.VOCABULARY, (BATCH, TIME)),
                        "windows": torch.randint(0, models.VOCABULARY, (STEPS, BATCH, TIME + 1))}
-        # Its row in the table learns nothing from being looked up.
+        # Its row in the table gets no gradient from lookups.
         self.inputs["windows"][0, :, 4] = models.PADDING
 
     def near(self, a, b, most, what):
@@ -117,7 +117,7 @@ class ReferenceTest(unittest.TestCase):
         self.assertLess(far(a, b), most, what)
 
     def compare(self, name, model, prefix="", inputs=None):
-        """What the worker found against what `model` does; trains it."""
+        """Compares the worker's results with those of `model`; trains it."""
         found, inputs = self.bench.results(name), inputs or self.inputs
         more = {"pixel_values": inputs["pixels"]} if "pixels" in inputs else {}
         self.near(found["logits"], logits_of(model, inputs["tokens"], **more), LOGITS, f"{name}: logits")
@@ -129,7 +129,7 @@ class ReferenceTest(unittest.TestCase):
         self.assertEqual(set(names), {n[5:] for n in found if n.startswith("grad.")}, name)
         for n, gradient in names.items():
             if n.endswith("k_proj.bias") and "vision_tower" in n:
-                # Added to all scores of a query alike, where no angle depends on the place: zero, but for rounding.
+                # Added equally to all scores of a query if no angle depends on the position: zero except for rounding.
                 most = 1e-5 * names[n.replace("k_proj", "q_proj")].norm()
                 self.assertLess(max(found["grad." + n].norm(), gradient.norm()), most, n)
                 continue
@@ -163,7 +163,8 @@ class ReferenceTest(unittest.TestCase):
             self.assertEqual(set(again.state_dict()), set(model.state_dict()), name)
 
     def test_experts_of_a_layer_in_one_tensor(self):
-        """As transformers 5 has them in memory and writes them where it is asked to; saved as they came, whole or adapted, in one file or shards."""
+        """As transformers 5 holds them in memory and writes them on request; saved in the same form, whole or adapted, in one file
+        or shards."""
         config = models.configurations(8)["mixtral"]
         model = models.make(config, 8)
         for name, more in (("packed", {}), ("shards", {"max_shard_size": "20KB"})):
@@ -177,7 +178,7 @@ class ReferenceTest(unittest.TestCase):
             saved = load_file(self.scratch / f"{name}.saved" / "model.safetensors")
             self.assertEqual(set(saved), set(model.state_dict()), "called as they were")
             self.near(logits_of(self.loaded(self.scratch / f"{name}.saved"), self.inputs["tokens"]), found["logits_after"], LOGITS, f"{name}: saved")
-        # What is frozen is the same bytes, in the format that it had.
+        # Frozen weights have the same bytes, in their original format.
         saved, came = (load_file(self.scratch / name / "model.safetensors") for name in ("adapted.saved", "half"))
         self.assertEqual(set(saved), set(came))
         experts = [name for name in came if ".experts." in name]
@@ -241,7 +242,7 @@ class ReferenceTest(unittest.TestCase):
                 name = f"{name}.{seed}"
                 made_here = models.make(models.configurations(seed)[name.split(".")[0]], seed)
                 made_here.bfloat16().save_pretrained(self.scratch / name)  # frozen weights keep their own format
-                # Loaded anew: bfloat16() has rounded the tables of angles as well, which are no weights.
+                # Loaded again, because bfloat16() has also rounded the tables of angles, which are not weights.
                 base = self.loaded(self.scratch / name, torch.float32)
                 adapted = peft.get_peft_model(base, peft.LoraConfig(
                     r=4, lora_alpha=6, lora_dropout=0.0, target_modules=targets, task_type="CAUSAL_LM",
@@ -266,7 +267,7 @@ class ReferenceTest(unittest.TestCase):
             self.near(logits_of(merged, self.inputs["tokens"]), found["logits_after"], LOGITS, f"{name}: merged")
 
     def with_images(self, config):
-        """The inputs, each row with an image; in one its tokens stand elsewhere."""
+        """The inputs, with an image in each row; in one row its tokens are at another place."""
         number = models.image_tokens(config)
         inputs = {"pixels": torch.randn(BATCH, 3, 12, 12), **{name: self.inputs[name].clone() for name in ("tokens", "windows")}}
         for tokens in (inputs["tokens"], *inputs["windows"]):
@@ -298,7 +299,7 @@ class ReferenceTest(unittest.TestCase):
             self.assertEqual(files[0], files[1], "called as they were")
 
     def test_llava_of_earlier_versions(self):
-        """Weights as the first published ones call them; a config that leaves out what is usual is in config_test.cpp."""
+        """Weights named as in the first published ones; config_test.cpp has a config that leaves out usual values."""
         model = models.make(models.llavas(4)["llava"], 4)
         model.save_pretrained(self.scratch / "base")
         inputs = self.with_images(model.config)

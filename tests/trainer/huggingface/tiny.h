@@ -1,4 +1,4 @@
-/// Folders of small models with random weights, made here.
+/// Folders of small models with random weights.
 #pragma once
 
 #include <ATen/ATen.h>

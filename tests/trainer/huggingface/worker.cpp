@@ -1,6 +1,6 @@
-// huggingface_worker CASES.json: loads models, computes, trains and saves, as reference_test.py asks, and
-// writes the numbers that it holds against transformers and PEFT. Ends with 1 and a line for each case that
-// was refused.
+// huggingface_worker CASES.json: loads models, computes, trains and saves as reference_test.py requests, and
+// writes the numbers that it compares with transformers and PEFT. Ends with 1 and a line for each refused
+// case.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
@@ -21,7 +21,7 @@ using nlohmann::json;
 
 constexpr double kLr = 1e-3;
 
-/// Throws what a Result refuses.
+/// Throws the error of a Result.
 template <class T>
 T must(Result<T> result) {
   if (!result) throw std::runtime_error(result.error().text());
