@@ -1,4 +1,4 @@
-/// Names in safetensors files: of element types, and of nanquest's hashes in the metadata.
+/// Names in safetensors files: of element types, and of our hashes in the metadata.
 #pragma once
 
 #include <c10/core/ScalarType.h>

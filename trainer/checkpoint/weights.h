@@ -1,4 +1,4 @@
-/// Loads weights from a file into a model: `best` or `final` of an earlier run, or of another program.
+/// Weights from a file into a model: `best` or `final` of an earlier run, or of anybody else.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 namespace nanquest::trainer {
 
 /// Copies the tensors of the safetensors file `path` into those of `targets` (parameters and buffers, any
-/// device, by name), cast to their format. All or nothing: `bad_file` names missing and unknown tensors,
-/// differing shapes and non-finite values. A resumable state is also accepted.
+/// device, by name), cast to their format. All or nothing: `bad_file` names what is missing, what the model
+/// does not have, which shapes differ and which values are not finite. A resumable state gives its weights.
 Status load_weights(const std::string& path, const NamedTensors& targets);
 
 /// What is said of a file whose tensors are not those of the model: `wrong` holds one clause for each, and

@@ -1,5 +1,5 @@
-/// Provides the weights of a model's layers: from the folder, trained or frozen, and their adapters. Inside
-/// this room only.
+/// Where the layers of a model get their weights: out of the folder, trained or frozen, and their adapters.
+/// Inside this room only.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -28,7 +28,7 @@ class WeightMaker {
   WeightMaker(FolderWeights from, std::optional<AdapterFolder> adapter, const LoraOptions& lora,
               std::vector<std::string> targets, const PretrainedOptions& options);
 
-  /// The weight of that name: an fp32 leaf if the folder's weights train, else as in the folder.
+  /// The weight of that name: an fp32 leaf if the folder's weights train, else as it is in the folder.
   at::Tensor weight(const std::string& name, at::IntArrayRef shape);
   /// The adapter of `module`, if it has one.
   std::optional<LoraPair> adapter(const std::string& module, std::int64_t in, std::int64_t out);
@@ -37,9 +37,9 @@ class WeightMaker {
   /// Errors of all that was made so far, and of weights that were not asked for.
   Status check() const;
   NamedTensors trained, frozen;
-  std::map<std::string, at::ScalarType> formats;  ///< formats in the folder
-  std::map<std::string, std::string> file_names;  ///< of weights with another name in the folder
-  std::vector<std::string> adapted;               ///< modules, in the order in which they were made
+  std::map<std::string, at::ScalarType> formats;  ///< that the folder has them in
+  std::map<std::string, std::string> file_names;  ///< of weights that the folder calls otherwise
+  std::vector<std::string> adapted;               ///< modules, in the order of their making
   PartHashes frozen_hash;                         ///< of the bytes of the folder's frozen weights
 
  private:
@@ -52,7 +52,7 @@ class WeightMaker {
   LoraOptions lora_;
   std::vector<std::string> targets_, modules_, wrong_adapter_;
   at::Device device_;
-  bool trains_;  ///< the folder's own weights train
+  bool trains_;  ///< the folder's own weights
   bool adapters_train_;
   at::Generator generator_;
 };

@@ -11,7 +11,7 @@ namespace {
 constexpr const char* kMend =
     "mend it, or leave it out: --quarantine FILE with its id in it, or another --on-incident";
 
-/// The rows of `batch` that `out` does not mark.
+/// The rows of `batch` that `out` does not name.
 Batch without(const Batch& batch, const std::vector<bool>& out) {
   std::vector<std::int64_t> rows;
   for (std::size_t i = 0; i < out.size(); ++i)
@@ -27,7 +27,7 @@ Batch without(const Batch& batch, const std::vector<bool>& out) {
   return kept;
 }
 
-/// Appends the rows of `more` to those of `batch`.
+/// Puts the rows of `more` behind those of `batch`.
 Status append(const Task& task, Batch& batch, Batch more) {
   task.even_out(batch, more);
   for (std::size_t i = 0; i < batch.tensors.size(); ++i) {

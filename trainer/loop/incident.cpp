@@ -11,7 +11,8 @@ namespace nanquest::trainer {
 
 namespace {
 
-/// The file that rank `other` writes where this one writes `path`; `path` itself if its name has no rank.
+/// The file that rank `other` writes where this one writes `path`; `path` if it is not called like one of a
+/// rank.
 std::string file_of_rank(std::string path, std::int32_t own, std::int32_t other) {
   const std::string mark = ".r" + std::to_string(own) + ".";
   const std::size_t at = path.rfind(mark);
@@ -38,8 +39,7 @@ std::string first_line(const std::exception& e) {
 LadderListener Trainer::ladder_listener() {
   return {.say =
               [this](const std::string& text) {
-                // The first line is the incident's: the rank where it began reports it, because it has more
-                // details.
+                // The first line is that of the incident: the rank that it began on has more to say of it.
                 if (std::exchange(whose_, -1) == ranks_->rank()) return say_own(text);
                 say(text);
               },

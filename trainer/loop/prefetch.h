@@ -1,8 +1,8 @@
-/// The next samples, made on a separate thread while a step runs.
+/// The next samples, made on a thread of their own while a step runs.
 ///
 ///     Prefetcher prefetcher(task);
-///     Samples now = prefetcher.take(position, 8);   // equals load(task, position, 8)
-///     prefetcher.ahead(position + 8, 8);            // runs while `now` is learned from
+///     Samples now = prefetcher.take(position, 8);   // what load(task, position, 8) would have given
+///     prefetcher.ahead(position + 8, 8);            // goes on while `now` is learned from
 ///
 /// It only makes early what would be made anyway: what is not taken is dropped, with the error that making it
 /// may have met, and no position of a run is kept here.
@@ -21,7 +21,7 @@
 
 namespace nanquest::trainer {
 
-/// Training samples from the task, and those among them that no step should use.
+/// Training samples as the task gives them, and which of them it says no step should see.
 struct Samples {
   Batch batch;
   std::vector<Fault> faults;
@@ -32,16 +32,16 @@ Samples load(const Task& task, std::int64_t position, std::int64_t size);
 
 class Prefetcher {
  public:
-  /// Starts the thread. Throws std::system_error if that fails. `task` must outlive it.
+  /// Starts the thread. Throws std::system_error if there can be none. `task` must outlive it.
   explicit Prefetcher(const Task& task);
-  /// Ends the thread after the samples that it is making.
+  /// Ends the thread; waits for what it is making.
   ~Prefetcher();
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  /// Starts to make these samples, instead of any that were requested before.
+  /// Begins to make these samples, in place of any that were asked for before.
   void ahead(std::int64_t position, std::int64_t size);
-  /// Returns these samples, made ahead or now. Rethrows errors from making them.
+  /// These samples, made ahead or now. Throws what making them threw.
   Samples take(std::int64_t position, std::int64_t size);
   /// Waits until the thread is not using the task.
   void settle();
@@ -56,8 +56,8 @@ class Prefetcher {
   const Task& task_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool ending_ = false, busy_ = false;  ///< busy: requested and not yet made
-  std::optional<Wanted> wanted_;        ///< made or being made
+  bool ending_ = false, busy_ = false;  ///< busy: asked for and not yet made
+  std::optional<Wanted> wanted_;        ///< what is made or being made
   std::optional<Samples> made_;
   std::exception_ptr error_;
   std::thread thread_;

@@ -26,9 +26,9 @@ std::vector<at::Tensor> tensors_of(const NamedTensors& named) {
   return tensors;
 }
 
-/// A rank's data beside its gradients, as one vector that is summed with them: each rank writes only its own
-/// places. Losses and largest gradients of all ranks, how many have a gradient of each parameter, and the
-/// number of this sum.
+/// What a rank says of itself beside its gradients, as one vector that is added up with them: each writes
+/// only its own places. Losses and largest gradients of all ranks, how many have a gradient of each
+/// parameter, and which sum this is.
 struct Told {
   std::int64_t ranks, parameters;
   at::Tensor all;
@@ -39,7 +39,7 @@ struct Told {
   at::Tensor turn() const { return all.select(0, 2 * ranks + parameters); }
 };
 
-constexpr std::int64_t kTurns = 4096;  // small enough for fp32, for any number of ranks
+constexpr std::int64_t kTurns = 4096;  // numbers that fp32 holds, times any number of ranks there will be
 
 }  // namespace
 

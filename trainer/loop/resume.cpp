@@ -1,4 +1,4 @@
-// Resuming from a checkpoint: whether it belongs to the same training, and its report of the run so far.
+// Going on from a checkpoint: whether it is of the same training, and what it tells of the run so far.
 #include <cstdio>
 #include <filesystem>
 #include <sstream>
@@ -10,11 +10,11 @@
 namespace nanquest::trainer {
 namespace {
 
-/// The one setting in a checkpoint that a resume may change without --set.
+/// Of the settings in a checkpoint the one that a resume may change without --set.
 constexpr const char* kLength = "steps";
 
-/// The words in which two fingerprints differ: "width=16 is width=32 now". Both in full if they have no
-/// common form.
+/// The words in which two fingerprints differ: "width=16 is width=32 now". Both whole if they have no common
+/// form.
 std::string difference(const std::string& then, const std::string& now) {
   std::istringstream a(then), b(now);
   std::string words, old_word, new_word;
@@ -29,7 +29,7 @@ std::string difference(const std::string& then, const std::string& now) {
 
 std::map<std::string, std::string> training_settings(const LoopConfig& config) {
   std::map<std::string, std::string> all = config.training;
-  LoopConfig own = config;  // a list points to the fields that it lists
+  LoopConfig own = config;  // a list points into what it lists
   SettingList list;
   declare(list, own);
   declare(list, own.scaler);
@@ -95,7 +95,7 @@ Status Trainer::check_settings(const TrainState& state) const {
       continue;
     }
     differ += (differ.empty() ? "" : "; ") + both;
-    // A switch is on or off by its presence alone.
+    // A switch takes its value by the sign alone.
     const bool is_switch = then->second == "true" || then->second == "false";
     keep += " --" + key + (is_switch ? "=" : " ") + shell_word(then->second);
     change += " --set " + key + "=" + shell_word(now);

@@ -48,7 +48,7 @@ at::Tensor Trainer::compute(const NamedTensors& tensors, std::int64_t count, at:
       const AutocastGuard autocast(config_.device.type(), format);
       NamedTensors part;
       for (const auto& [name, t] : tensors) part.emplace_back(name, t.narrow(0, i * rows, rows));
-      // One denominator for the whole batch: a mean of means would give short micro-batches too much weight.
+      // One denominator for the whole batch: a mean of means would weigh short micro-batches too much.
       loss = task_->loss_sum(part, true) / static_cast<double>(count);
     }
     if (injecting(Injection::Kind::nan_loss, format)) loss = loss * std::numeric_limits<double>::quiet_NaN();
@@ -158,7 +158,7 @@ StepReport Trainer::apply(const StepReport& report) {
   rank_work_.share_peaks(attention_);
   consistent_ = false;
   StepReport report_of_update = probe_->update(counters_.optimizer_step, work);
-  // An update that made something non-finite was undone, or its result remains.
+  // An update that spoiled something was undone, or left it spoiled.
   if (!report_of_update.ok()) {
     consistent_ = !report_of_update.state_corrupt;
     return report_of_update;

@@ -1,4 +1,4 @@
-// Begin and end of a run.
+// How a run begins and ends.
 #include "trainer/loop/trainer.h"
 
 #include <chrono>
@@ -18,7 +18,7 @@ double mean(const std::deque<double>& values) {
 
 namespace {
 
-/// A rehearsal stops where the run would have acted, and has no state to return to.
+/// A rehearsal stops where the run would have acted, and has nothing to go back to.
 LadderOptions ladder_options(const LoopConfig& config) {
   LadderOptions options = config;
   if (!config.rehearsal) return options;
@@ -53,7 +53,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(LoopConfig config, std::unique_
       new Trainer(std::move(config), std::move(task), std::move(optimizer), std::move(listener)));
   Group& ranks = *t->ranks_;
   if (Status s = agreed(ranks, t->begin()); !s) return s.error();
-  // The first rank first: it moves an earlier run out of the directory.
+  // The first rank before the others: it moves an earlier run out of the directory.
   for (const bool first : {true, false})
     if (Status s = agreed(ranks, ranks.first() == first ? t->open() : Status()); !s) return s.error();
   if (Status s = t->same_everywhere(); !s) return s.error();
@@ -87,7 +87,7 @@ Status Trainer::open_files() {
 
 Status Trainer::open_probe() {
   if (config_.level == Level::off && !config_.rehearsal) {
-    // The probe then makes no directory, but checkpoints still go there.
+    // The probe makes no directory then, but checkpoints still go there.
     Result<RunClaim> claim = RunClaim::take(config_.run_dir, ranks_->rank(), config_.resume);
     if (!claim) return claim.error();
     claim_.emplace(std::move(claim).value());
@@ -111,7 +111,7 @@ Status Trainer::open_probe() {
   for (const auto& [name, p] : task_->parameters()) probe_->watch_parameter(name, p);
   for (const auto& [name, b] : task_->buffers()) probe_->watch_buffer(name, b);
   probe_->watch_optimizer([this] { return optimizer_->state(); });
-  // New names are accepted only before the first step.
+  // New names are only taken before the first step.
   const double nan = std::nan("");
   for (const Metric& metric : task_->metrics({})) probe_->log("eval_" + metric.name, nan);
   for (const auto& [name, value] : optimizer_->numbers()) probe_->log(name, nan);

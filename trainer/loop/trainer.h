@@ -1,4 +1,4 @@
-/// Room trainer/loop: the training loop that survives non-finite steps.
+/// Room trainer/loop: the training loop that survives.
 ///
 ///     Result<std::unique_ptr<Optimizer>> adamw = make_adamw(task->parameters(), {});
 ///     Result<std::unique_ptr<Trainer>> trainer =
@@ -7,9 +7,9 @@
 ///
 /// Order of one step: batch, undo log, forward and backward per micro-batch under autocast, one gate over all
 /// gradients, then either clip, update, schedule and scaler, or undo and policy. The gate, the undo log and
-/// the recording are the probe's; this loop uses only its public header. It knows the model, data and update
-/// rule as a Task and an Optimizer. It never prints, catches no signals, and does not know models and data
-/// files.
+/// the capture are the probe's; this loop uses its public header only. What is trained, on what and by which
+/// rule it knows as a Task and an Optimizer.
+/// Never: prints, catches signals, knows of models and files of data.
 #pragma once
 
 #include <atomic>
@@ -32,24 +32,24 @@ namespace nanquest::trainer {
 
 class Trainer {
  public:
-  /// Creates the run directory and the probe; with `resume`, loads its last state. `optimizer` must update
-  /// the task's parameters. Errors name the path or the setting.
+  /// Makes the run directory and the probe; with `resume`, loads its last state. `optimizer` must move the
+  /// task's parameters. Errors name the path or the setting.
   static Result<std::unique_ptr<Trainer>> create(LoopConfig config, std::unique_ptr<Task> task,
                                                  std::unique_ptr<Optimizer> optimizer, Listener listener);
 
-  /// Trains to the end (or to the stop) and writes files meanwhile. Returns an error only if continuing is
-  /// impossible (disk full at a checkpoint; LibTorch refused an op or memory, or task, optimizer or listener
-  /// threw: then a resumable state is written first).
+  /// Trains to the end (or to the stop). Files are written on the way; an error is returned only where going
+  /// on makes no sense (disk full at a checkpoint; LibTorch refused an op or memory, or task, optimizer or
+  /// listener threw: then a resumable state is written first).
   Result<Summary> run();
 
-  /// Asks `run` to save and return after the current step; a run that this ends early has `exit_code` as its
-  /// summary's exit. Callable from a signal handler.
+  /// Asks `run` to save and return after the current step; a run that this keeps from its end has `exit_code`
+  /// as its summary's exit. Callable from a signal handler.
   void request_stop(int exit_code) { stop_code_ = exit_code; }
 
-  /// The task's metrics over the held-out samples, without gradients. With several ranks all must call it.
+  /// The task's metrics over the held-out samples, without gradients. Of several ranks all must call it.
   std::vector<Metric> evaluate();
 
-  /// Whether the error of `run` or `create` is that of all ranks, so that none waits for this one.
+  /// Whether the error that `run` or `create` gave is that of all ranks, so that none waits for this one.
   bool ended_together() const { return together_; }
 
   const Counters& counters() const { return counters_; }
@@ -58,7 +58,7 @@ class Trainer {
   /// Learning rate that the next step will use.
   double next_lr() const { return config_.schedule.lr(counters_.optimizer_step, counters_.backoff); }
 
-  /// A clone of everything that a step may change; and restoring it.
+  /// A clone of everything that a step may change, and the way back.
   TrainState save() const;
   Status restore(const TrainState& state);
   /// `restore` of a checkpoint's state, if it is of this model, this data and these settings (but for
@@ -71,49 +71,49 @@ class Trainer {
   Trainer(LoopConfig config, std::unique_ptr<Task> task, std::unique_ptr<Optimizer> optimizer,
           Listener listener);
 
-  // resume.cpp: resuming from a checkpoint
+  // resume.cpp: going on from a checkpoint
   Status resume();
-  /// Whether `state` belongs to this model, this data and these settings; `usage` names the differences.
+  /// Whether `state` is of this model, this data and these settings; `usage` names what is not.
   Status fits(const TrainState& state) const;
   Status check_settings(const TrainState& state) const;
-  /// Reports a run that is longer or shorter than before, because its schedule then differs.
+  /// Says so if the run is longer or shorter than it was: the schedule is another one then.
   void tell_of_length(const TrainState& state) const;
-  /// The contents of a checkpoint: `training_`, and the run's length.
+  /// What a checkpoint holds: `training_`, and the run's length.
   std::map<std::string, std::string> settings_on_record() const;
-  /// The report of the run so far, and continuing it.
+  /// What has been told of the run so far, and telling it on.
   Story story() const;
   void take_up(const Story& story);
 
   // trainer.cpp: begin and end of a run
   Status open_probe();
-  /// Checks the input, and with `resume` loads the last state. Writes nothing.
+  /// Checks what was given, and with `resume` takes up the last state. Writes nothing.
   Status begin();
-  /// Claims the run directory and opens its files.
+  /// Claims the run directory and opens what is written there.
   Status open();
-  /// Creates the run directory's own files, and handles those of an earlier process. Not in a rehearsal.
+  /// Makes the run directory's own files, and looks after those of an earlier process. Not in a rehearsal.
   Status open_files();
   Status train();
   Status end_run();
   Status write_final_weights();
-  /// Reports to the listener; with several ranks the first does, for all.
+  /// Tells the listener; of several ranks the first does, for all.
   void say(const std::string& text) const;
-  /// … something that only this rank knows.
+  /// … what only this rank knows.
   void say_own(const std::string& text) const;
 
   // step.cpp: one batch
   Result<Next> one_batch();
   StepReport attempt(const Batch& batch, at::ScalarType format);
-  /// Forward and backward of every micro-batch; the mean loss over `count` terms.
+  /// Forward and backward of every micro-batch; the mean loss over `count` things.
   at::Tensor compute(const NamedTensors& tensors, std::int64_t count, at::ScalarType format, double scale);
   void inject_into_gradients(at::ScalarType format);
   bool injecting(Injection::Kind kind, at::ScalarType format) const;
-  /// Clip and update. Not ok: the update made weights or moments non-finite (`state_corrupt`), or was undone
-  /// because of that.
+  /// Clip and update. Not ok: the update spoiled weights or moments (`state_corrupt`) or was undone because
+  /// of it.
   StepReport apply(const StepReport& report);
   bool at_full_rate() const { return counters_.optimizer_step == config_.schedule.warmup_steps; }
-  /// Work after an applied step; `event` reports it.
+  /// What follows a step that was applied, of which `event` tells.
   Status after_step(StepEvent event, const Batch& batch);
-  /// Counts the batch as looked at; the next one follows.
+  /// Counts the batch as looked at, so that the next one follows.
   void pass_batch();
   /// The line of progress for `report`, at the current step.
   StepEvent event_of(const StepReport& report) const;
@@ -126,24 +126,24 @@ class Trainer {
 
   // incident.cpp: what the ladder's answers mean to this loop, and what a failure does
   LadderListener ladder_listener();
-  /// Records an attempt that failed for good, before the ladder acts on it.
+  /// Notes an attempt that failed for good, before the ladder does anything about it.
   void note_incident(const StepReport& report);
-  /// Does what an answer requires of the loop; `batch` null if the answer is to none.
+  /// Does what an answer asks of the loop; `batch` null if the answer is to none.
   Next follow(const Ladder::Answer& answer, const Batch* batch);
   Next stop(const std::string& why);
-  /// Reports an undone attempt to the listener.
+  /// Tells the listener of an attempt that was undone.
   void tell_failed(const StepReport& report) const;
-  /// Work after returning to an older state.
+  /// What came of going back to an older state.
   void went_back();
 
   Status write_state();
   /// A checkpoint of what was before an incident's policy changes anything; a failure is only told.
   void save_before_policy();
-  /// Saves what is possible, and returns the error of a run that `e` ended.
+  /// What the end of a run by `e` is called, after saving what there is of it.
   Error failed(const std::exception& e);
-  /// Writes the current state if it is consistent, otherwise the newest one in memory.
+  /// Writes the present state if it is consistent, otherwise the newest one that is kept in memory.
   void save_before_ending();
-  /// Weights and buffers, with `facts`, as the checkpoint NAME; returns its place in `path`.
+  /// Weights and buffers, with `facts`, as the checkpoint NAME; `path` gets where.
   Status write_weights(const std::string& name, std::map<std::string, std::string> facts, std::string& path);
 
   // numbers.cpp
@@ -152,7 +152,7 @@ class Trainer {
   /// What a line of the metrics says of a step that was applied; all names, also of what is not known.
   Numbers numbers_of(const StepEvent& event) const;
   void write_metrics(const StepEvent& event);
-  /// Rewrites the line of the last step after its weights were evaluated.
+  /// The line of the last step again, now that its weights were evaluated.
   void rewrite_last_metrics();
 
   LoopConfig config_;
@@ -174,18 +174,18 @@ class Trainer {
   BatchSource batches_;
   MetricsFiles metrics_;  ///< none where the run writes no metrics
   ClipWatch clip_watch_;
-  StepEvent last_event_;  ///< of the last step applied by this process; `steps` 0 = none
+  StepEvent last_event_;  ///< of the last step that this process has applied; `steps` 0 = none
   RemainingTime remaining_;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   bool state_was_corrupt_ = false, stopped_ = false;
   std::int32_t whose_ = -1;  ///< rank that an incident began on and that tells of it; -1 = none known
   bool together_ = false, stop_agreed_ = false;
-  /// False while the weights and the count of their updates disagree.
+  /// False while the weights, and what counts how often they moved, don't agree.
   bool consistent_ = true;
   std::atomic<int> stop_code_{0};  ///< that a stop was asked for with; 0 = none was
 };
 
-/// All settings that affect the training: those of `config.training` and of the loop itself.
+/// All settings that decide what is trained: those of `config.training` and of the loop itself.
 std::map<std::string, std::string> training_settings(const LoopConfig& config);
 
 /// Mean of `values`, 0 if there are none.

@@ -1,14 +1,15 @@
-/// Room trainer/metrics: the numbers of a run, one line a step, for other programs; and the remaining time.
+/// Room trainer/metrics: the numbers of a run, a line a step, for other programs to read; how long it will
+/// take.
 ///
-///     auto log = MetricsLog::open("run/metrics.jsonl", MetricsLog::Form::jsonl, /*first=*/120);
-///     Status s = log->write(120, {{"loss", 2.31}, {"loss_scale", kUnknown}});
-///     // {"step":120,"loss":2.31}
+///     Result<MetricsLog> log = MetricsLog::open("run/metrics.jsonl", MetricsLog::Form::jsonl,
+///     /*first=*/120); Status s = log->write(120, {{"loss", 2.31}, {"loss_scale", kUnknown}});   //
+///     {"step":120,"loss":2.31}
 ///
-/// A file holds the history of the current weights: each step once, in order. Steps that are repeated
-/// (resumed from an older state, rolled back) are cut off, not marked, so that a reader that does not know
-/// about resuming draws the right curve; the removed lines are still in the run's series. A line is one
-/// write, so a killed program leaves no partial line; a crash of the machine may, and the next resume removes
-/// it. The room never prints, does not know tensors, and does not wait for the disk.
+/// A file holds the run that the present weights have seen: each step once, in order. Steps that are to be
+/// taken again (resumed from an older state, rolled back) are cut off, not marked, so that a reader that
+/// knows nothing of resuming draws the right curve; what was cut is still in the run's series. A line is one
+/// write, so a killed program leaves none that is half; a machine that goes down may, and the next resume
+/// cuts that off. Never: prints, knows of tensors, waits for the disk.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@
 
 namespace nanquest::trainer {
 
-/// An unknown number: it is left out of a line, never 0.
+/// Stands for a number that is not known: it is left out of a line, never 0.
 inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 /// Numbers by name, in the order in which they are written.
@@ -31,24 +32,24 @@ using Numbers = std::vector<std::pair<std::string, double>>;
 class MetricsLog {
  public:
   enum class Form : std::uint8_t {
-    jsonl,  ///< one object per line; infinities are left out like unknown numbers, because JSON has none
-    csv,    ///< a header of names, then one row per line; unknown numbers are empty cells
+    jsonl,  ///< an object a line; infinities are left out like what is unknown, since JSON has none
+    csv,    ///< a header of names, then a row a line; what is unknown is an empty cell
   };
 
-  /// Opens or creates `path` to continue with step `first`; lines from there on, and an incomplete last one,
-  /// are cut off. `columns` are those of a CSV after "step"; an existing file keeps its own, and numbers
-  /// without a column are left out. Errors: `io`, naming the path.
+  /// Opens or makes `path` to go on with step `first`; lines from there on, and a last one that is not whole,
+  /// are cut off. `columns` are those of a CSV after "step"; a file that is there already keeps its own, and
+  /// numbers that it has no column for are left out of it. Errors: `io`, naming the path.
   static Result<MetricsLog> open(const std::string& path, Form form, std::int64_t first,
                                  std::vector<std::string> columns = {});
   MetricsLog(MetricsLog&& other) noexcept;
   MetricsLog& operator=(MetricsLog&& other) noexcept;
   ~MetricsLog();
 
-  /// Adds the line of `step`. `io` if it can't be written completely.
+  /// Adds the line of `step`. `io` if it can't be written whole.
   Status write(std::int64_t step, const Numbers& numbers);
-  /// Cuts off the lines from step `first` on: they will be written again.
+  /// Cuts off the lines from step `first` on: they are going to be written again.
   Status cut(std::int64_t first);
-  /// Number of lines that `open` and `cut` have cut off.
+  /// Lines that `open` and `cut` have cut off.
   std::int64_t cut_lines() const { return cut_lines_; }
 
  private:

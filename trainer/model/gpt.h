@@ -1,4 +1,4 @@
-/// A byte-level GPT with the settings that decide whether it survives half precision.
+/// A byte-level GPT with the switches that decide whether it survives half precision.
 #pragma once
 
 #include <cstdint>
@@ -34,10 +34,10 @@ struct GptConfig {
 
 /// Declares the settings of the group Model.
 void declare(SettingList& list, GptConfig& config);
-/// Names the first invalid setting.
+/// Names the first setting that makes no sense.
 Status check(const GptConfig& config);
 
-/// Builds the model; its weights depend only on `config` and `seed`.
+/// Builds the model with weights that depend on `config` and `seed` only.
 Result<std::unique_ptr<Model>> make_gpt(const GptConfig& config, std::uint64_t seed, at::Device device);
 
 }  // namespace nanquest::trainer

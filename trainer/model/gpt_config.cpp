@@ -37,7 +37,7 @@ void declare(SettingList& list, GptConfig& c) {
            "fused: one op, faster; written: scores and softmax are ops of their own in a snapshot",
            Words<AttentionForm>(kAttention));
   list.add("tied-head", c.tied_head, "the output layer reuses the embedding (default)").negatable = true;
-  // All except dropout and attention are in the fingerprint, or affect new weights only.
+  // All but dropout and attention are in the fingerprint, or matter to fresh weights only.
   list.incidental({"depth", "width", "heads", "context", "hidden", "norm", "qk-norm", "activation",
                    "init-std", "tied-head"});
   list.check([&c] { return check(c); });

@@ -1,12 +1,11 @@
 /// Room trainer/parallel: several processes that train one model together, each on its share of every batch.
 ///
-///     Result<std::unique_ptr<Group>> group = join(launched());     // launch.h
-///     config.ranks = *group ? group->get() : &nobody_else();       // LoopConfig
+///     Result<std::unique_ptr<Group>> group = join(launched());        // launch.h: by what started this
+///     process config.ranks = *group ? group->get() : &nobody_else();          // LoopConfig
 ///
-/// A Group is the communication between the processes (ranks). Every rank makes the same calls in the same
-/// order; each call waits for all the others. If a rank ends silently, the others wait until the program that
-/// started the ranks ends them: `mpirun` does. The room never prints, and does not know models, data or
-/// steps.
+/// A Group is what the processes (ranks) say to each other. Every rank calls the same in the same order; each
+/// call waits for all the others. One that ends without a word is waited for until who started the ranks ends
+/// them: `mpirun` does. Never: prints, knows of models, data or steps.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,7 +17,7 @@
 
 namespace nanquest::trainer {
 
-/// Used on one thread. Tensors are changed in place, and have the same number, shapes and types on every
+/// Used on one thread. Tensors are changed in place, and are of the same number, shapes and types on every
 /// rank.
 class Group {
  public:
@@ -29,22 +28,22 @@ class Group {
 
   virtual std::int32_t rank() const = 0;
   virtual std::int32_t size() const = 0;
-  /// The same for the ranks on this machine.
+  /// The same of the ranks on this machine.
   virtual std::int32_t local_rank() const = 0;
   virtual std::int32_t local_size() const = 0;
 
-  /// Sums each tensor over all ranks; the result has the same bits on each. All of one floating-point type.
+  /// Adds up each tensor over all ranks; the result has the same bits on each. Of one floating-point type.
   virtual void sum(std::vector<at::Tensor> tensors) = 0;
-  /// The maximum of each element over all ranks. NaN can't be compared: check for it before.
+  /// The largest of each element over all ranks. NaN is no number to compare: look for it before.
   virtual void largest(std::vector<at::Tensor> tensors) = 0;
-  /// Copies the tensors of rank 0 to all ranks.
+  /// Those of rank 0, for all.
   virtual void take_first(std::vector<at::Tensor> tensors) = 0;
-  /// The minimum over the ranks' values.
+  /// The least of what the ranks give.
   virtual std::int64_t least(std::int64_t value) = 0;
-  /// Returns when all ranks have called it.
+  /// Returns when all ranks have come here.
   virtual void meet() = 0;
-  /// Ends the other ranks too, wherever they run, with this exit code; if that is impossible it returns, and
-  /// the program that started the ranks has to end them.
+  /// Ends the other ranks too, wherever they are, with this exit code; where that can't be done it returns,
+  /// and who started the ranks has to.
   virtual void end_all(int exit_code) = 0;
 
   bool alone() const { return size() == 1; }
@@ -54,12 +53,12 @@ class Group {
 /// A single process: all calls return at once.
 Group& nobody_else();
 
-/// Ok if `own` is ok on every rank. Otherwise an error on every rank, that of the lowest rank with an error:
-/// there with its message, on the others with the same code and no message, so that one process reports it.
+/// Ok if `own` is on every rank. Otherwise an error on every rank, of the lowest that has one: there with its
+/// words, on the others of the same code and without any, so that one process tells it.
 Status agreed(Group& group, const Status& own);
 
-/// The number of processors that this rank may use: those it is bound to or, if it is bound to none, its
-/// share of the machine's. The same on all ranks, because the bits of sums depend on it.
+/// The processors that this rank may keep busy: those it is bound to or, where it is bound to none, its part
+/// of the machine's; the same number on all ranks, as the bits of sums depend on it.
 int processors_of_rank(Group& group);
 
 }  // namespace nanquest::trainer

@@ -1,4 +1,4 @@
-/// How this process was started: as one of several ranks, or alone.
+/// What started this process: one of several ranks, or this one alone.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ struct Launched {
 /// Read from the environment that launchers leave; a single process is By::nobody.
 Launched launched();
 
-/// Name of a LibTorch process group that this process already belongs to; "" for none. `join` uses it.
+/// A process group of LibTorch's that this process is in already, by its name; "" for none. `join` takes it.
 void offer_process_group(const std::string& name);
 
-/// The group of the ranks that were started together; null for one process (use `nobody_else`).
-/// `unsupported`, with advice, if this build can't join them.
+/// The group of the ranks that were started together; `nobody_else` (not owned by the result: null) for one
+/// process. `unsupported` where this build can't join them, saying what to do.
 Result<std::unique_ptr<Group>> join(const Launched& by);
 
 }  // namespace nanquest::trainer

@@ -13,12 +13,12 @@ namespace nanquest::trainer {
 
 struct ProcessGroupOptions {
   std::int32_t local_rank = 0, local_size = 1;
-  std::function<void(int)> end_all = {};  ///< Group::end_all; empty = not possible
-  std::function<void()> leave = {};       ///< called at the end, after the group's own handle is destroyed
+  std::function<void(int)> end_all = {};  ///< Group::end_all; empty = can't be done
+  std::function<void()> leave = {};       ///< called at the end, after the group's own handle is gone
 };
 
-/// `group`: its backends must support the CPU and the device of the tensors. Calls throw std::runtime_error
-/// if the other ranks can't be reached.
+/// `group`: its backends know the CPU and the device that tensors will be on. Calls throw std::runtime_error
+/// where the other ranks can't be reached.
 std::unique_ptr<Group> group_of(c10::intrusive_ptr<c10d::ProcessGroup> group, ProcessGroupOptions options);
 
 }  // namespace nanquest::trainer

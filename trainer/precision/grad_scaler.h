@@ -1,4 +1,4 @@
-/// Dynamic loss scaling on the host: works on any device, has a floor, and keeps its history.
+/// Dynamic loss scaling on the host: works on any device, knows a floor, and remembers what it did.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ struct ScalerOptions {
   double initial = 65536.0;
   double growth = 2.0, backoff = 0.5;
   std::int64_t growth_interval = 2000;  ///< good steps in a row before growing
-  int hysteresis = 1;                   ///< overflows in a row before the scale is reduced
+  int hysteresis = 1;                   ///< overflows in a row that it takes before the scale goes down
   double floor = 1.0;                   ///< never below: at 0, 1/scale would be infinite and everything NaN
   double ceiling = 16777216.0;          ///< never above 2^24
 };
 
 /// Declares the loss scale's settings, in the group Precision.
 void declare(SettingList& list, ScalerOptions& options);
-/// Names the first invalid setting.
+/// Names the first setting that makes no sense.
 Status check(const ScalerOptions& options);
 
 /// One change of the scale.
@@ -33,7 +33,7 @@ struct ScaleChange {
 /// The scale is separate from the gate: it never decides whether a step is good.
 class GradScaler {
  public:
-  /// What a checkpoint must hold to continue exactly.
+  /// What a checkpoint must hold to go on exactly.
   struct State {
     double scale = 0;
     std::int64_t good_steps = 0, overflows = 0;
@@ -41,7 +41,7 @@ class GradScaler {
     bool enabled = false;
   };
 
-  /// `enabled` false: the scale is always 1.
+  /// `enabled` false: scale is 1 for ever.
   explicit GradScaler(const ScalerOptions& options = {}, bool enabled = true);
 
   double scale() const { return enabled_ ? scale_ : 1.0; }
@@ -51,16 +51,16 @@ class GradScaler {
 
   /// A step was applied. Grows after `growth_interval` of these in a row.
   void good_step(std::int64_t step);
-  /// Gradients left the range at this scale. Returns false if the scale is at its floor and could not be
-  /// reduced.
+  /// Gradients left the range at this scale. Returns false if the scale could not go down: it is at its
+  /// floor.
   bool overflow(std::int64_t step);
 
-  /// The overflows since `before` were not caused by the scale (they continued at its floor): restores it.
-  /// `before` is a `state()` of this run.
+  /// The overflows since `before` were not the scale's doing (they went on at its floor): it is what it was
+  /// then. `before` is a `state()` of this run.
   void take_back(std::int64_t step, const State& before);
 
   const std::vector<ScaleChange>& history() const { return history_; }
-  /// Restores the history from a checkpoint.
+  /// Puts back what a checkpoint remembers of the run before it.
   void set_history(std::vector<ScaleChange> history) { history_ = std::move(history); }
   std::int64_t overflows() const { return overflows_; }
 
@@ -73,7 +73,7 @@ class GradScaler {
   ScalerOptions options_;
   double scale_;
   std::int64_t good_steps_ = 0, overflows_ = 0;
-  int patience_;  ///< overflows left until the scale is reduced
+  int patience_;  ///< overflows left until the scale goes down
   bool enabled_;
   std::vector<ScaleChange> history_;
 };

@@ -1,4 +1,4 @@
-/// Room trainer/task: what is learned from which samples. The loop knows models and data only through it.
+/// Room trainer/task: what is learned from which samples. All that the loop knows of models and data.
 ///
 ///     std::unique_ptr<Task> task = make_text_task(std::move(*model), std::move(*data));
 ///     Batch batch = task->train_batch(/*position=*/0, /*size=*/8);
@@ -21,79 +21,78 @@ namespace nanquest::trainer {
 /// Some samples.
 struct Batch {
   NamedTensors tensors;            ///< on the CPU; dimension 0 of every one counts the samples
-  std::vector<std::string> ids;    ///< one per sample, for people to find it
-  std::vector<std::string> texts;  ///< one per sample, or none: readable text
+  std::vector<std::string> ids;    ///< one a sample: what a person finds it by
+  std::vector<std::string> texts;  ///< one a sample, or none: what a person reads
 };
 
-/// Why a sample can't be used.
+/// Why a sample may not be used.
 struct Fault {
-  std::int64_t row = 0;  ///< row of the batch
+  std::int64_t row = 0;  ///< of the batch
   std::string what;      ///< "targets holds 300 at 5, not one of 256"
 };
 
-/// Sums over samples, by name. Tallies of two sets of samples are added name by name.
+/// Sums over samples, by name. Those of two sets of samples are added name by name.
 using Tally = std::map<std::string, double>;
 
-/// One measure of the quality of the weights.
+/// One measure of how good the weights are.
 struct Metric {
   std::string name;
-  double value = 0;  ///< NaN if no sample was evaluated
+  double value = 0;  ///< NaN if no sample was looked at
 };
 
-/// A model, its data and its loss. Used by one thread, except for `LoopConfig::prefetch`: then `train_batch`
-/// and `faults` are called on a separate thread while everything except them and `eval_batch` may run.
+/// A model, its data and its loss. One thread, but for `LoopConfig::prefetch`: then `train_batch` and
+/// `faults` are called on a thread of their own while everything but them and `eval_batch` may run.
 class Task {
  public:
   virtual ~Task() = default;
 
-  /// Leaf tensors with requires_grad, owned by the task: the optimizer changes them.
+  /// Leaf tensors with requires_grad, owned by the task: what an optimizer moves.
   virtual NamedTensors parameters() const = 0;
   /// Tensors that a training step may change in place (running statistics), owned by the task.
   virtual NamedTensors buffers() const { return {}; }
-  /// Attention layers whose logits `loss_sum` measures during training; the loop resets them before each
-  /// attempt. None by default.
+  /// Attention layers whose logits `loss_sum` looks at while it trains; the loop makes it forget them before
+  /// each attempt. None by default.
   virtual std::vector<AttentionHeads> attention() const { return {}; }
 
   /// Samples in one pass over the data; at least 1.
   virtual std::int64_t train_samples() const = 0;
-  /// Samples [position, position + size) of an endless order of consecutive passes: always the same for the
-  /// same position, so that a run can be resumed anywhere.
+  /// Samples [position, position + size) of an endless order in which passes follow one another: for the
+  /// same position the same for ever, so that a run can be taken up anywhere.
   virtual Batch train_batch(std::int64_t position, std::int64_t size) const = 0;
-  /// Number of held-out samples; none by default.
+  /// Samples that are held out; none by default.
   virtual std::int64_t eval_samples() const { return 0; }
   /// Held-out samples [first, first + size); `first + size` is at most `eval_samples()`.
   virtual Batch eval_batch(std::int64_t first, std::int64_t size) const;
 
-  /// Pads the samples of two batches to the same shape, so that a sample of one can replace one of the other.
-  /// Nothing by default: all samples have one shape.
+  /// Gives the samples of two batches the same shape, by padding, so that one of them can stand in for one
+  /// that may not be used. Nothing by default: all samples have one shape.
   virtual void even_out(Batch& /*a*/, Batch& /*b*/) const {}
 
-  /// The samples of `batch` that no step should use, determined before the batch is computed. By default
-  /// those with a non-finite number (`finite_faults`).
+  /// The samples of `batch` that no step should see: looked for before it is computed. By default those with
+  /// a non-finite number (`finite_faults`).
   virtual std::vector<Fault> faults(const Batch& batch) const;
-  /// Number of terms that `loss_sum` adds up over `batch` (targets, without padding). Called before the
-  /// forward pass, so that all micro-batches of a step are divided by the same number.
+  /// How many things `loss_sum` adds up over `batch` (targets, without padding). Asked before the forward
+  /// pass, so that all micro-batches of a step are divided by the same number.
   virtual std::int64_t loss_count(const Batch& batch) const = 0;
   /// Runs the model on the tensors of a batch, or on a range of their dimension 0, moved to the device of the
-  /// weights, and sums the losses: a scalar tensor. With `training` it has a history for backward.
+  /// weights, and adds up the losses: a scalar tensor. With `training` it has a history to call backward on.
   virtual at::Tensor loss_sum(const NamedTensors& tensors, bool training) = 0;
 
-  /// Contribution of held-out samples to the metrics, without gradients. By default their loss and its count.
+  /// What held-out samples add to the metrics, without gradients. By default their loss and its count.
   virtual Tally tally(const Batch& batch, const NamedTensors& on_device);
-  /// The metrics of a complete tally; for an empty one the same names with NaN. The first decides which
-  /// weights are the best, and lower is better. By default "loss", the mean.
+  /// The metrics of a whole tally; of an empty one the same names with NaN. The first decides which weights
+  /// are the best, and lower is better. By default "loss", the mean.
   virtual std::vector<Metric> metrics(const Tally& tally) const;
 
-  /// Lines for people, "WHAT: …", about data and model.
+  /// Lines for a person, "WHAT: …", about data and model.
   virtual std::vector<std::string> description() const { return {}; }
-  /// Everything about the model that a checkpoint depends on, as text: words "KEY=VALUE", so that two can be
-  /// compared.
+  /// All of the model that a checkpoint depends on, as text: words "KEY=VALUE", so that two can be compared.
   virtual std::string fingerprint() const { return ""; }
-  /// Everything about the data that a position in its order depends on, as text.
+  /// All of the data that a position in its order depends on, as text.
   virtual std::string data_fingerprint() const { return ""; }
 };
 
-/// One fault for each sample that has a NaN or an infinity in a tensor.
+/// One for each sample that has a NaN or an infinity among the numbers of a tensor.
 std::vector<Fault> finite_faults(const Batch& batch);
 
 /// `tally[name]`, NaN if there is none.
