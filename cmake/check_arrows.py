@@ -68,7 +68,7 @@ class Table:
 
 
 def room_of(path):
-    """"probe/base" for "probe/base/result.h"; "" for a path outside nanquest; "probe" for the public header."""
+    """The room of a path: "probe/base" for "probe/base/result.h"; "" for a path outside nanquest; "probe" for the public header."""
     parts = path.split("/")
     if parts[0] not in TOPS:
         return ""
