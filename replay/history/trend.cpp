@@ -46,6 +46,19 @@ Trend log2_trend(const std::vector<double>& series) {
   return trend;
 }
 
+std::optional<std::size_t> first_jump(const std::vector<double>& series) {
+  constexpr double kJump = 8;
+  constexpr std::size_t kBefore = 16, kFewest = 4;
+  for (std::size_t i = kFewest; i < series.size(); ++i) {
+    double largest = 0;
+    std::size_t known = 0;
+    for (std::size_t k = i - std::min(i, kBefore); k < i; ++k)
+      if (std::isfinite(series[k]) && series[k] > 0) largest = std::max(largest, series[k]), ++known;
+    if (known >= kFewest && std::isfinite(series[i]) && series[i] > kJump * largest) return i;
+  }
+  return std::nullopt;
+}
+
 double largest_that_counts(std::vector<double> chances, double share) {
   std::sort(chances.begin(), chances.end());
   for (std::size_t i = chances.size(); i-- > 0;)

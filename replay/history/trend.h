@@ -1,6 +1,8 @@
 /// trend: does a series rise, how fast, and could it be chance?
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <vector>
 
 namespace nanquest {
@@ -18,6 +20,11 @@ struct Trend {
 
 /// The trend of `series`, one value a step. Without slope if there are fewer than two points.
 Trend log2_trend(const std::vector<double>& series);
+
+/// The first place of `series` that is finite and more than 8 times the largest of the 16 before it (of at
+/// least 4 that are finite and above zero): no trend does that from one step to the next. Nothing without
+/// one.
+std::optional<std::size_t> first_jump(const std::vector<double>& series);
 
 /// Of tests that found these chances, in any order, the largest chance that counts if at most `share` of what
 /// counts may be chance (Benjamini & Hochberg 1995); negative if none does.

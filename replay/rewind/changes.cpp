@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "probe/tensor/tensor_scan.h"
+#include "replay/history/trend.h"
 #include "replay/rewind/outside_writes.h"
 #include "replay/verdict/last_bit.h"
 #include "replay/verdict/setting_change.h"
@@ -116,10 +117,9 @@ Result<TapeChange> parse_change(const std::string& text, const SnapshotDoc& tape
     if (!whole) return usage(text, "a step is wanted, undo=120");
     made.change.undo = static_cast<std::int64_t>(*plain);
   } else if (key == "skip") {
-    if (value != std::to_string(bad_step))
-      return usage(
-          text, "of a tape only the incident's own step, " + std::to_string(bad_step) + ", can be left out");
-    made.leaves_out = true;
+    if (!whole || *plain > static_cast<double>(bad_step))
+      return usage(text, "a step up to the incident's is wanted, skip=" + std::to_string(bad_step));
+    made.leaves_out = static_cast<std::int64_t>(*plain);
   } else {
     return usage(text, "not on a tape");
   }
@@ -130,6 +130,11 @@ std::vector<std::string> usual_changes(const TapeDoc& tape, std::int64_t bad_ste
   std::vector<std::string> changes = {"lr=*0.5",  "lr=*0.1",
                                       "lr=*0.01", "warmup=" + std::to_string(tape.steps.size()),
                                       "clip=1",   "moments=reset"};
+  std::vector<double> losses;
+  for (const TapeStep& step : tape.steps)
+    if (step.step < bad_step) losses.push_back(step.loss_value);
+  if (const auto jump = first_jump(losses))
+    changes.insert(changes.begin(), "skip=" + std::to_string(tape.steps[*jump].step));
   if (has_format(tape.trace, DType::float16) || has_format(tape.trace, DType::bfloat16))
     changes.emplace_back("precision=fp32");
   for (const auto& [name, value] : {std::pair{"beta2", "0.95"}, {"eps", "*100"}})

@@ -14,21 +14,22 @@ namespace nanquest {
 /// One thing to try on a tape.
 struct TapeChange {
   TapeRunner::Change change;
-  bool leaves_out = false;  ///< the incident's step is not made
-  std::string not_tried;    ///< why there is nothing to try, "" if there is
+  std::optional<std::int64_t> leaves_out = {};  ///< this step is not made
+  std::string not_tried;                        ///< why there is nothing to try, "" if there is
 };
 
 /// "lr=*0.5" (every update is so much of what it was), "warmup=32" (updates grow to what they were over so
 /// many), "clip=1" (gradients of an update have at most that 2-norm together), "moments=reset" (what the
 /// optimizer keeps is zero at the anchor), "beta2=0.95" or "eps=*100" (beta1, weight_decay and momentum too:
 /// numbers.h), "precision=fp32" (or bf16, fp64; every op), "undo=120" (what that
-/// step writes into weights and moments outside of its update is taken back), "skip=131" (the incident's step
-/// is left out). `usage` for other words; they say what a tape can't change.
+/// step writes into weights and moments outside of its update is taken back), "skip=131" (that step
+/// is left out, the incident's or one before it). `usage` for other words; they say what a tape can't change.
 Result<TapeChange> parse_change(const std::string& text, const SnapshotDoc& tape, std::int64_t bad_step);
 
 /// What is tried where nobody asks for anything else: three smaller rates, a warm-up as long as the tape, a
 /// clip at 1, moments reset, another beta2 and eps where an operation has them, odd writes undone
-/// (odd_steps), fp32 where 16 bits were used, the incident's step left out.
+/// (odd_steps), fp32 where 16 bits were used, the incident's step left out; before all of them, where the
+/// loss jumped at an earlier step (first_jump), that step left out.
 std::vector<std::string> usual_changes(const TapeDoc& tape, std::int64_t bad_step);
 
 /// The last bit of one element of one weight at the anchor, of the format that it is computed in, drawn by

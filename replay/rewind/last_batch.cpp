@@ -122,6 +122,31 @@ TapeDoc last_step_alone(const TapeDoc& tape) {
   return alone;
 }
 
+std::optional<TapeDoc> without_step(const TapeDoc& tape, std::int64_t number) {
+  const auto found = std::find_if(tape.steps.begin(), tape.steps.end(),
+                                  [&](const TapeStep& step) { return step.step == number; });
+  if (found == tape.steps.end() || found + 1 == tape.steps.end()) return std::nullopt;
+  const StepSpan out = spans_of(tape)[static_cast<std::size_t>(found - tape.steps.begin())];
+  const std::int32_t length = out.end - out.begin;
+  const auto inside = [&](std::int32_t op) { return op >= out.begin && op < out.end; };
+  const auto moved = [&](std::int32_t op) { return op >= out.end ? op - length : inside(op) ? kNone : op; };
+  TapeDoc left = tape;
+  SnapshotDoc& doc = left.trace;
+  doc.ops.erase(doc.ops.begin() + out.begin, doc.ops.begin() + out.end);
+  for (OpRow& op : doc.ops) op.forward_op = op.forward_op == kNone ? kNone : moved(op.forward_op);
+  doc.culprit = {};
+  doc.twin = {};
+  left.steps.erase(left.steps.begin() + (found - tape.steps.begin()));
+  for (TapeStep& step : left.steps) {
+    if (step.gate >= out.end) step.gate -= length;
+    if (step.end != kNone && step.end >= out.end) step.end -= length;
+    if (step.loss_op != kNone) step.loss_op = moved(step.loss_op);
+  }
+  std::erase_if(left.reads, [&](const TapeRead& read) { return inside(read.op); });
+  for (TapeRead& read : left.reads) read.op = moved(read.op);
+  return left;
+}
+
 std::optional<TapeDoc> last_step_on_batch_before(const TapeDoc& tape) {
   if (tape.steps.size() < 2) return std::nullopt;
   TapeDoc other = tape;

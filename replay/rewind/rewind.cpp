@@ -1,6 +1,7 @@
 #include "replay/rewind/rewind.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -101,7 +102,7 @@ Result<Rehearsal> Rewind::try_changes(const RewindPlan& plan, c10::Device device
   r.again = last + 1;
   auto runner = TapeRunner::make(once_more(tape_, beyond), data_, step_);
   if (!runner) return runner.error();
-  std::optional<TapeRunner> without;
+  std::map<std::int64_t, TapeRunner> without;
   const auto tell = [&](const RehearsedRun& run) {
     if (said) said(name_of(run) + ": " + outcome(run));
   };
@@ -128,20 +129,29 @@ Result<Rehearsal> Rewind::try_changes(const RewindPlan& plan, c10::Device device
   for (std::size_t i = 0; i < changes.size(); ++i) {
     RehearsedRun run{.kind = RehearsedKind::change, .change = changes[i], .first_step = first};
     run.not_tried = beyond < kOutlive ? too_short
-                    : parsed[i].leaves_out && last != step_
+                    : parsed[i].leaves_out == step_ && last != step_
                         ? "the tape goes on after step " + std::to_string(step_)
                         : parsed[i].not_tried;
     const TapeRunner* with = &*runner;
     if (run.not_tried.empty() && parsed[i].leaves_out) {
-      if (!without) {
-        auto made = TapeRunner::make(once_more(tape_, beyond, true), data_, step_, step_);
-        if (!made) return made.error();
-        without.emplace(std::move(made).value());
+      const std::int64_t out = *parsed[i].leaves_out;
+      auto known = without.find(out);
+      if (known == without.end()) {
+        const auto cut =
+            out == step_ ? std::optional(once_more(tape_, beyond, true)) : without_step(tape_, out);
+        if (!cut) {
+          run.not_tried = "the tape does not hold step " + std::to_string(out);
+        } else {
+          auto made = TapeRunner::make(out == step_ ? *cut : once_more(*cut, beyond), data_, step_, out);
+          if (!made) return made.error();
+          known = without.emplace(out, std::move(made).value()).first;
+        }
       }
-      with = &*without;
+      if (known != without.end()) with = &known->second;
     }
     if (run.not_tried.empty()) with->run(parsed[i].change, device, run);
-    if (run.not_tried.empty() && parsed[i].leaves_out && !run.failed_step) run.doubt = doubt_of_batch(device);
+    if (run.not_tried.empty() && parsed[i].leaves_out == step_ && !run.failed_step)
+      run.doubt = doubt_of_batch(device);
     tell(run);
     r.runs.push_back(std::move(run));
   }

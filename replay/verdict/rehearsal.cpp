@@ -152,7 +152,10 @@ void judge_run(const Rehearsal& r, RehearsedRun& run, const Baseline& b, bool cl
   // By the scatter that it has there itself: what explodes later scatters without end.
   const std::span<const double> before =
       std::isnan(run.mean) ? losses.first(window) : between(run, b.from, b.to);
-  run.learns = run.end_mean <= mean_of(before) + 2 * scatter(before);
+  // Nor may it end above what it began with: beside a jump of the loss everything scatters.
+  const std::span<const double> begun = losses.first(window);
+  run.learns = run.end_mean <= mean_of(before) + 2 * scatter(before) &&
+               run.end_mean <= mean_of(begun) + 2 * scatter(begun);
   run.cures = false;
   run.remark = "";
   if (!tried(run)) {

@@ -95,8 +95,8 @@ struct Rehearsal {
 /// are
 ///   the last 16 steps before the earliest failure, or as many as there are (n); s is how much the unchanged
 ///   run's losses scatter from one to the next.
-/// - It learns if its last 16 losses are not above its own on the common steps (without any: on its first
-/// 16), within
+/// - It learns if its last 16 losses are not above its own on the common steps, nor above its first 16,
+/// within
 ///   2·s/√n of what it was there. What only survives while its loss climbs is no cure.
 /// - It cures if all three, and `doubt` is empty. That is verified for the run with 64 good steps
 /// past the latest failure, of which none may be on batches that came before (Rehearsal::again).
