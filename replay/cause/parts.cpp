@@ -4,7 +4,9 @@
 #include <c10/core/GradMode.h>
 
 #include <cmath>
+#include <limits>
 #include <memory>
+#include <set>
 
 #include "replay/case/values.h"
 #include "replay/trace/operators.h"
@@ -119,6 +121,74 @@ std::optional<Parts> scaled_product(const Case& c, const Given& given) {
   return parts;
 }
 
+// --- normalisations ----------------------------------------------------------------------------------
+
+/// (x - mean) / root(variance + eps) over `dims`, by weight and bias where there are some, in the format that
+/// kernels compute in; without `centred` the mean stays.
+struct Normalised {
+  at::Tensor input, weight, bias;  ///< the input in the shape that is normalised
+  std::vector<std::int64_t> dims, affine;
+  double eps = 0;
+  bool centred = true;
+};
+
+Parts normalised(const Normalised& n, const at::Tensor& recorded) {
+  Parts parts;
+  for (const auto& [name, t] : {std::pair{"input", n.input}, {"weight", n.weight}, {"bias", n.bias}})
+    if (t.defined()) parts.given.emplace_back(name, t);
+  const at::Tensor output = at::zeros_like(recorded);
+  parts.results = {{"output", output}};
+  parts.run = [n, output] {
+    at::Tensor x = at::isReducedFloatingType(n.input.scalar_type()) ? n.input.to(at::kFloat) : n.input;
+    if (n.centred) x = at::sub(x, at::mean(x, n.dims, true));
+    const at::Tensor variance = at::mean(at::mul(x, x), n.dims, true);
+    at::Tensor y = at::mul(x, at::rsqrt(at::add(variance, n.eps)));
+    y = y.reshape(output.sizes());
+    if (n.weight.defined()) y = at::mul(y, n.weight.view(n.affine));
+    if (n.bias.defined()) y = at::add(y, n.bias.view(n.affine));
+    output.copy_(y);
+  };
+  return parts;
+}
+
+std::vector<std::int64_t> last_dims(std::int64_t n) {
+  std::vector<std::int64_t> dims;
+  for (std::int64_t d = n; d > 0; --d) dims.push_back(-d);
+  return dims;
+}
+
+std::optional<Parts> normalisation(const Case& c, const Given& given, const std::string& name) {
+  const at::Tensor input = given.own("input"), recorded = c.values(c.op_index()).bad_output();
+  if (!input.defined() || !recorded.defined() || recorded.numel() != input.numel()) return std::nullopt;
+  Normalised n{
+      input, given.own("weight"), given.own("bias"), {}, {}, given.number("eps", given.number("epsilon", 0)),
+      true};
+  if (name == "native_layer_norm" || name == "_fused_rms_norm") {
+    const c10::IValue shape = argument(c, c.op_index(), "normalized_shape");
+    if (!shape.isIntList()) return std::nullopt;
+    n.affine = shape.toIntVector();
+    n.dims = last_dims(static_cast<std::int64_t>(n.affine.size()));
+    n.centred = name == "native_layer_norm";
+    if (!n.centred && n.eps == 0) n.eps = std::numeric_limits<float>::epsilon();
+    return normalised(n, recorded);
+  }
+  if (input.dim() < 2) return std::nullopt;
+  n.affine.assign(static_cast<std::size_t>(input.dim()), 1);
+  n.affine[1] = input.size(1);
+  if (name == "native_group_norm") {
+    const auto groups = static_cast<std::int64_t>(given.number("group", 1));
+    n.input = input.reshape({input.size(0), groups, -1}).clone();
+    n.dims = {-1};
+    return normalised(n, recorded);
+  }
+  const bool training = given.flag("training") || name == "_batch_norm_with_update" ||
+                        (name == "_native_batch_norm_legit" && given.flag("training"));
+  if (!training) return std::nullopt;
+  n.dims = {0};
+  for (std::int64_t d = 2; d < input.dim(); ++d) n.dims.push_back(d);
+  return normalised(n, recorded);
+}
+
 // --- updates -----------------------------------------------------------------------------------------
 
 /// In the format that the kernel computes in.
@@ -175,6 +245,23 @@ Parts adam(const Given& given, bool decoupled) {
   return parts;
 }
 
+Parts adagrad(const Given& given) {
+  const Settings s(given);
+  const at::Tensor sum = given.own("state_sums");
+  const double decay = given.number("lr_decay", 0), eps = given.number("eps", 0),
+               step = given.number("state_steps", 1);
+  Parts parts;
+  add(parts.given, "grads", s.gradient);
+  add(parts.results, "self", s.weight), add(parts.results, "state_sums", sum);
+  parts.run = [=] {
+    const Update u(s, /*decoupled=*/false);
+    sum.copy_(at::addcmul(up(sum), u.gradient, u.gradient));
+    s.weight.copy_(at::addcdiv(u.weight, u.gradient, at::add(at::sqrt(up(sum)), eps),
+                               -s.rate / (1 + (step - 1) * decay)));
+  };
+  return parts;
+}
+
 Parts sgd(const Given& given) {
   const Settings s(given);
   const at::Tensor momentum = given.own("momentum_buffer_list");
@@ -196,18 +283,40 @@ Parts sgd(const Given& given) {
 
 }  // namespace
 
+bool opens(std::string_view name) {
+  static const std::set<std::string_view> others = {"_scaled_mm",
+                                                    "_fused_adam",
+                                                    "_fused_adamw",
+                                                    "_fused_sgd",
+                                                    "_fused_adagrad",
+                                                    "native_layer_norm",
+                                                    "native_group_norm",
+                                                    "native_batch_norm",
+                                                    "_native_batch_norm_legit",
+                                                    "_batch_norm_with_update",
+                                                    "_fused_rms_norm"};
+  if (name.starts_with("_scaled_dot_product_"))
+    return name.find("attention_math") == std::string_view::npos &&
+           name.find("overrideable") == std::string_view::npos;
+  return others.count(name) > 0;
+}
+
 std::optional<Parts> parts_of(const Case& c) {
   if (!c.op()) return std::nullopt;
   const std::string name = plain_name(*c.op());
   const Given given(c);
-  if (name.starts_with("_scaled_dot_product_") && name != "_scaled_dot_product_attention_math") {
+  if (!opens(name)) return std::nullopt;
+  if (name.starts_with("_scaled_dot_product_")) {
     if (!given.tensor("query").defined() || given.number("dropout_p", 0) != 0) return std::nullopt;
     return name.ends_with("_backward") ? attention_backward(given) : attention(given);
   }
   if (name == "_scaled_mm") return scaled_product(c, given);
+  if (name.ends_with("_norm") || name.find("batch_norm") != std::string::npos)
+    return normalisation(c, given, name);
   if (!given.tensor("self").defined() || !given.tensor("grads").defined()) return std::nullopt;
   if (name == "_fused_adam" || name == "_fused_adamw") return adam(given, name == "_fused_adamw");
   if (name == "_fused_sgd") return sgd(given);
+  if (name == "_fused_adagrad") return adagrad(given);
   return std::nullopt;
 }
 

@@ -1,5 +1,11 @@
 // Blame goes into a fused op: its parts do what the kernel does, and the one that went wrong is named.
 #include <ATen/ATen.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <functional>
+#include <map>
+#include <regex>
+#include <set>
 
 #include "replay/case/values.h"
 #include "replay/cause/parts.h"
@@ -83,6 +89,132 @@ TEST(Inside, PartsOfAnUpdateDoWhatTheKernelDoes) {
       at::_fused_sgd_({w}, {g}, {m}, 0.1, 0.9, 1e20, 0.2, true, false, false);
       expect_same(*parts_of(c), {w, m});
     }
+  }
+}
+
+/// Why a fused operator of PyTorch's is not opened.
+const std::map<std::string, std::string>& not_opened() {
+  static const std::string inner = "its callers are on record, which are opened",
+                           device =
+                               "of a device's library, whose parts "
+                               "are not documented",
+                           one = "one formula of one element or row: it has no parts to tell apart",
+                           draws = "draws random numbers", derivative = "its derivative is one formula",
+                           frozen = "for inference: nothing is trained through it",
+                           quantised = "of quantised numbers";
+  static const std::map<std::string, std::string> names = {
+      {"_addmm_activation", frozen},
+      {"_cudnn_attention_backward", inner},
+      {"_cudnn_attention_forward", inner},
+      {"_cudnn_attention_forward_no_dropout_inplace", inner},
+      {"_efficient_attention_backward", inner},
+      {"_efficient_attention_forward", inner},
+      {"_flash_attention_backward", inner},
+      {"_flash_attention_forward", inner},
+      {"_flash_attention_forward_no_dropout_inplace", inner},
+      {"_fused_dropout", draws},
+      {"_fused_moving_avg_obs_fq_helper", quantised},
+      {"_fused_moving_avg_obs_fq_helper_functional", quantised},
+      {"fused_moving_avg_obs_fake_quant", quantised},
+      {"_fused_rms_norm_backward", derivative},
+      {"_fused_sdp_choice", "gives no values"},
+      {"_native_multi_head_attention", frozen},
+      {"_transformer_encoder_layer_fwd", frozen},
+      {"_triton_multi_head_attention", frozen},
+      {"_scaled_dot_product_attention_math", "composite: its parts are on record"},
+      {"_scaled_dot_product_attention_math_for_mps", device},
+      {"_scaled_dot_product_fused_attention_overrideable", device},
+      {"_scaled_dot_product_fused_attention_overrideable_backward", device},
+      {"_scaled_mm_v2", "its recipes of block scales are not plain products"},
+      {"_thnn_fused_gru_cell", device},
+      {"_thnn_fused_gru_cell_backward", device},
+      {"_thnn_fused_lstm_cell", device},
+      {"_thnn_fused_lstm_cell_backward", device},
+      {"_thnn_fused_lstm_cell_backward_impl", device},
+      {"native_batch_norm_backward", derivative},
+      {"native_group_norm_backward", derivative},
+      {"native_layer_norm_backward", derivative},
+      {"batch_norm_backward", derivative},
+      {"_native_batch_norm_legit_functional", "made by functionalization, never run"},
+      {"_batch_norm_with_update_functional", "made by functionalization, never run"},
+      {"_native_batch_norm_legit_no_training", one},
+      {"_batch_norm_no_update", one},
+      {"mkldnn_rnn_layer", device},
+      {"mkldnn_rnn_layer_backward", device},
+      {"_cudnn_rnn", device},
+      {"_cudnn_rnn_backward", device},
+      {"_cudnn_rnn_flatten_weight", "moves weights"},
+      {"_use_cudnn_rnn_flatten_weight", "gives no values"},
+      {"miopen_rnn", device},
+      {"miopen_rnn_backward", device},
+      {"_lstm_mps", device},
+      {"lstm_mps_backward", device}};
+  return names;
+}
+
+TEST(Inside, EveryFusedOperatorIsOpenedOrKnownNotToBe) {
+  const std::regex fused(
+      "fused|_scaled_dot_product|flash_attention|efficient_attention|cudnn_attention|_rnn|lstm_mps|"
+      "native_(layer|batch|group)_norm|_batch_norm_(with|no)_update|transformer_encoder|multi_head|"
+      "scaled_mm|_addmm_activation|^batch_norm_backward$");
+  std::set<std::string> seen;
+  for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
+    std::string plain = name.name;
+    if (!plain.starts_with("aten::")) continue;
+    plain.erase(0, 6);
+    if (plain.ends_with("_")) plain.pop_back();
+    if (!std::regex_search(plain, fused) || plain.find("quantized") != std::string::npos ||
+        plain.find("nested") != std::string::npos || !seen.insert(plain).second)
+      continue;
+    EXPECT_NE(opens(plain), not_opened().count(plain) > 0)
+        << plain << ": open it, or say here why it is not opened";
+  }
+  EXPECT_GT(seen.size(), 40u);
+}
+
+/// A norm in a format that its squares leave, by the kernel and as its parts.
+TEST(Inside, NormsAreOpened) {
+  at::manual_seed(2);
+  const at::Tensor w = leaf(at::randn({2, 4, 6}) * 1e25), scale = at::ones({6}), channels = at::ones({4});
+  for (const auto& norm : std::vector<std::function<at::Tensor()>>{
+           [&] { return std::get<0>(at::native_layer_norm(w * 1, {6}, scale, {}, 1e-5)); },
+           [&] { return std::get<0>(at::native_group_norm(w * 1, channels, {}, 2, 4, 6, 2, 1e-5)); },
+           [&] { return std::get<0>(at::_fused_rms_norm(w * 1, {6}, scale, 1e-5)); },
+           [&] {
+             return std::get<0>(at::native_batch_norm(w * 1, channels, {}, {}, {}, true, 0.1, 1e-5));
+           }}) {
+    w.mutable_grad() = at::Tensor();
+    const Verdict v = testing::trained(w, [&] { return norm().sum(); }).verdict();
+    EXPECT_EQ(v.cause, Label::fp16_overflow) << v.culprit.op << ": " << v.explanation;
+  }
+}
+
+TEST(Inside, PartsOfNormsDoWhatTheKernelsDo) {
+  const at::Tensor w = leaf(at::randn({2, 4, 6})), scale = at::rand({6}), shift = at::rand({6}),
+                   channels = at::rand({4});
+  // What comes before the norm makes one element NaN, so that the norm is on the way to the harm.
+  at::Tensor x = at::randn({2, 4, 6});
+  for (const auto& norm : std::vector<std::function<at::Tensor(const at::Tensor&)>>{
+           [&](const at::Tensor& t) {
+             return std::get<0>(at::native_layer_norm(t, {6}, scale, shift, 1e-5));
+           },
+           [&](const at::Tensor& t) {
+             return std::get<0>(at::native_group_norm(t, channels, channels, 2, 4, 6, 2, 1e-5));
+           },
+           [&](const at::Tensor& t) { return std::get<0>(at::_fused_rms_norm(t, {6}, scale, 1e-5)); },
+           [&](const at::Tensor& t) {
+             return std::get<0>(at::native_batch_norm(t, channels, channels, {}, {}, true, 0.1, 1e-5));
+           }}) {
+    w.mutable_grad() = at::Tensor();
+    const Incident incident = testing::trained(w, [&] { return (norm(w + x) / 0.0).sum(); });
+    SnapshotDoc doc = incident.make().doc();
+    for (std::size_t i = 0; i < doc.ops.size(); ++i)
+      if (doc.ops[i].name.find("norm") != std::string::npos && doc.ops[i].phase == Phase::forward)
+        doc.culprit.op = static_cast<std::int32_t>(i);
+    const Case c = incident.make().with(doc);
+    const auto parts = parts_of(c);
+    ASSERT_TRUE(parts.has_value()) << c.op()->name;
+    expect_same(*parts, {c.values(c.op_index()).outputs[0]});
   }
 }
 
