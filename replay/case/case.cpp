@@ -129,6 +129,7 @@ Case Case::with(SnapshotDoc doc) const {
   made.lab_ = lab_;
   made.twin_ = twin_;
   made.trials_ = trials_;
+  made.whole_ = whole_;
   return made;
 }
 

@@ -61,6 +61,8 @@ class Case {
   RunResult run(const RunOptions& options) const { return run_(options); }
   /// The whole step in `precision`; run once.
   const RunResult& whole(Precision precision) const;
+  /// What `whole` gives for the run as recorded, where somebody has made it.
+  void set_recorded(RunResult run) { whole_.insert_or_assign(Precision::as_recorded, std::move(run)); }
   /// True if a run shows none of the harm (blame/harm.h) that the step as recorded does.
   bool healthy(const RunResult& run) const;
   /// What such a run says: `failed` where an op could not be run, or where the values that are bad come from

@@ -1,10 +1,12 @@
 /// diagnose: from a snapshot to a verdict. All that others need of replay/cause.
 ///
 ///     const Replayer replayer = Replayer::open(path).value();
-///     const Verdict v = diagnose(make_case(replayer), reproduction_of(verify(replayer)), path);
+///     const VerifyResult same = verify(replayer);
+///     const Verdict v = diagnose(make_case(replayer, {}, same.run), reproduction_of(same), path);
 ///     std::cout << to_text(v);
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "replay/case/case.h"
@@ -27,8 +29,10 @@ Verdict diagnose(const Case& c, const Reproduction& reproduction, const std::str
                  const DiagnoseOptions& options = {});
 
 /// A Case over a replayer, which must outlive it. Who is to blame is tried, whatever the file says. `limits`
-/// hold for that and for all that is run for the Case later.
-Case make_case(const Replayer& replayer, LabLimits limits = {});
+/// hold for that and for all that is run for the Case later. `recorded`: the step as recorded, where somebody
+/// has run it (VerifyResult::run); null: it is run here.
+Case make_case(const Replayer& replayer, LabLimits limits = {},
+               std::shared_ptr<const RunResult> recorded = {});
 
 /// The part of a verdict that `verify` gives.
 Reproduction reproduction_of(const VerifyResult& verified);

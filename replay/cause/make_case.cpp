@@ -23,7 +23,7 @@ bool is_ours(const SnapshotDoc& doc, const Blame& blame) {
 
 }  // namespace
 
-Case make_case(const Replayer& replayer, LabLimits limits) {
+Case make_case(const Replayer& replayer, LabLimits limits, std::shared_ptr<const RunResult> recorded) {
   SnapshotDoc doc = replayer.doc();
   ensure_culprit(doc);
   const auto lab = std::make_shared<Lab>(replayer, limits);
@@ -31,9 +31,12 @@ Case make_case(const Replayer& replayer, LabLimits limits) {
   std::shared_ptr<TwinRun> twin;
   const bool silent = doc.culprit.value == "silent";
   if (!doc.culprit.value.empty() && (!silent || doc.twin.step >= 0)) {
-    const RunResult recorded = lab->run({});
-    twin = std::make_shared<TwinRun>(*lab, recorded);
-    if (!silent) blame = find_blame(*lab, recorded, twin.get());
+    if (recorded)
+      lab->took(recorded->seconds);
+    else
+      recorded = std::make_shared<const RunResult>(lab->run({}));
+    twin = std::make_shared<TwinRun>(*lab, *recorded);
+    if (!silent) blame = find_blame(*lab, *recorded, twin.get());
   }
   if (is_ours(doc, blame)) blame_suspect(doc, blame.set.front());
   settle_name(doc, [&](const NamedTensor& named) {
@@ -48,6 +51,7 @@ Case make_case(const Replayer& replayer, LabLimits limits) {
         return std::move(tensor).value();
       });
   made.set_lab(lab);
+  if (recorded) made.set_recorded(*recorded);
   made.set_twin(std::move(twin));
   made.set_blame(std::move(blame));
   return made;

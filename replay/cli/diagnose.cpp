@@ -59,15 +59,15 @@ int diagnosed(const Common& common, const DiagnoseArguments& arguments, const st
   Progressor progress(common.quiet);
   const auto say = saying(doing, progress);
   say("verifying: the step as recorded");
-  const Reproduction reproduction = reproduction_of(verify(*replayer, *device));
+  const VerifyResult verified = verify(*replayer, *device);
   const StopOnInterrupt stop;
   say("who is to blame");
-  const Case c = make_case(*replayer, {.seconds = runs ? arguments.budget : kNoTime});
+  const Case c = make_case(*replayer, {.seconds = runs ? arguments.budget : kNoTime}, verified.run);
   DiagnoseOptions options;
   options.try_fixes = !arguments.no_fixes;
   options.progress = say;
   options.crash = crash;
-  Verdict verdict = diagnose(c, reproduction, common.snapshot, options);
+  Verdict verdict = diagnose(c, reproduction_of(verified), common.snapshot, options);
   take_root(verdict, common.snapshot);
   add_sharing(c.doc(), verdict);
   progress.clear();

@@ -26,9 +26,9 @@ class Lab {
   /// `replayer` outlives the lab.
   explicit Lab(const Replayer& replayer, LabLimits limits = {});
 
-  /// The step with this change. Runs that change every op, and local runs, begin at the start. `on_op` is told
-  /// of the ops from the first one that the change reaches, or from `seen_from` if that is earlier. Never
-  /// throws.
+  /// The step with this change. Runs that change every op, and local runs, begin at the start. `on_op` is
+  /// told of the ops from the first one that the change reaches, or from `seen_from` if that is earlier.
+  /// Never throws.
   RunResult run(const RunOptions& options, std::int32_t seen_from = kNone);
 
   /// False once the time is used up, or after `stop`: searches end with what they have. Asking is cheap.
@@ -39,6 +39,8 @@ class Lab {
   /// Seconds since the lab was opened, and how many there are.
   double spent() const;
   double seconds() const;
+  /// The step as recorded was run elsewhere, and took so long.
+  void took(double seconds) { step_seconds_ = seconds; }
   /// Seconds that the step takes as recorded; 0 before it was run.
   double step_seconds() const { return step_seconds_; }
   /// Runs so far, and ops that they executed.

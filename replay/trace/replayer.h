@@ -200,6 +200,9 @@ struct VerifyResult {
   double distance = 0;       ///< the largest that was seen of those within
   std::vector<std::string> differences;  ///< environment entries that differ from the recording's
   double seconds = 0;
+  /// The run that was compared, with statistics; null if it was not on the CPU. Who runs the step again
+  /// begins with it (make_case).
+  std::shared_ptr<const RunResult> run = {};
 };
 
 /// Runs as recorded and compares every written output with its recorded hash (basis "every_output"). Where a

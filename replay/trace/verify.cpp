@@ -130,10 +130,10 @@ VerifyResult verify(const Replayer& replayer, c10::Device device) {
   result.elsewhere = result.recorded_on != "cpu";
   RunOptions options;
   options.device = device;
-  options.scan = result.elsewhere;
+  options.scan = result.elsewhere || device.is_cpu();
   options.hash = hashes;
   Comparison comparison(graph, result);
-  const RunResult run = impl.run(options, [&](trace::Run& ended) {
+  RunResult run = impl.run(options, [&](trace::Run& ended) {
     if (survivors) comparison.survivors(ended);
   });
   for (const OpId op : graph.ops()) {
@@ -146,6 +146,7 @@ VerifyResult verify(const Replayer& replayer, c10::Device device) {
   result.bit_exact = result.outputs_compared > 0 && result.mismatched == 0 && run.failed == 0;
   if (same_kind && result.bit_exact) result.elsewhere = false;
   result.seconds = run.seconds;
+  if (device.is_cpu()) result.run = std::make_shared<const RunResult>(std::move(run));
   return result;
 }
 
