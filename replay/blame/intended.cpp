@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "probe/trace/births.h"
+#include "replay/blame/choice.h"
 #include "replay/blame/neutral.h"
 #include "replay/blame/range_overflow.h"
 
@@ -76,6 +77,28 @@ Use use_of(const std::vector<at::Tensor>& with, const std::vector<at::Tensor>& w
   return use;
 }
 
+/// A sum of logarithms takes -Inf for the zero that it stands for.
+bool sums_logarithms(const OpRow& op) {
+  return op.name.find("logsumexp") != std::string::npos || op.name.find("logaddexp") != std::string::npos ||
+         op.name.find("logcumsumexp") != std::string::npos;
+}
+
+/// Backward makes the first NaN where it differentiates the suspect's op, or one that handed its infinity on.
+bool harms_in_its_derivative(const TraceGraph& graph, const Suspect& suspect) {
+  std::set<OpId> infinite = {suspect.op};
+  for (const OpId op : readers_of(graph, suspect))
+    if (graph.written_counts(op).nan == 0 && graph.written_counts(op).total() > 0 &&
+        !sums_logarithms(graph.op(op)))
+      infinite.insert(op);
+  for (const OpId op : graph.ops()) {
+    if (graph.op(op).phase != Phase::backward || graph.written_counts(op).nan == 0 ||
+        graph.read_counts(op).nan > 0)
+      continue;
+    return infinite.count(graph.forward_of(op)) > 0;
+  }
+  return false;
+}
+
 /// -Inf and one finite number, nothing else: an additive mask.
 bool is_additive_mask(const TraceGraph& graph, TensorId row) {
   const StatsRow* s = graph.stats(row);
@@ -97,21 +120,28 @@ bool is_intended(Lab& lab, const Suspect& suspect, const PerRow<OpRow, bool>& co
   if (is_said_to_be_meant(graph, suspect)) return true;
   const OpRow& op = graph.op(suspect.op);
   if (suspect.kinds.nan || suspect.hidden || suspect.row || op.phase != Phase::forward) return false;
+  if (op.flags & kOpBirthFiniteAbove) return false;  // too large a number, whatever became of it
   std::vector<OpId> readers = readers_of(graph, suspect);
   std::erase_if(readers, [&](OpId reader) { return !counts_for_loss[reader]; });
   if (readers.empty()) return false;
-  TraceEdit edit;
-  neutralise(graph, suspect, Neutral::above, edit);
-  const Outputs with = outputs_of(lab, readers, {}), without = outputs_of(lab, readers, std::move(edit));
-  bool depends = false, thrown_away = false;
-  for (const OpId reader : readers) {
-    const auto a = with.find(reader.row()), b = without.find(reader.row());
-    if (a == with.end() || b == without.end()) continue;
-    const Use use = use_of(a->second, b->second);
-    depends = depends || use.finite_depends;
-    thrown_away = thrown_away || use.all_finite;
+  const Outputs with = outputs_of(lab, readers, {});
+  bool used = false, chosen = false;
+  for (const Neutral neutral : {Neutral::above, Neutral::one}) {
+    TraceEdit edit;
+    neutralise(graph, suspect, neutral, edit);
+    const Outputs without = outputs_of(lab, readers, std::move(edit));
+    for (const OpId reader : readers) {
+      const auto a = with.find(reader.row()), b = without.find(reader.row());
+      if (a == with.end() || b == without.end()) continue;
+      const Use use = use_of(a->second, b->second);
+      const bool by_value = use.all_finite && chooses_by_value(graph.op(reader));
+      used = used || (use.finite_depends && !by_value);
+      chosen = chosen || by_value || (use.all_finite && !use.finite_depends);
+    }
   }
-  return depends ? !is_range_overflow(lab, suspect) : thrown_away;
+  if (!used) return chosen;
+  return op.name.find("log") != std::string::npos && !is_range_overflow(lab, suspect) &&
+         !harms_in_its_derivative(graph, suspect);
 }
 
 }  // namespace nanquest

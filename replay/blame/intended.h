@@ -10,15 +10,18 @@ namespace nanquest {
 /// from outside (below).
 bool is_said_to_be_meant(const TraceGraph& graph, const Suspect& suspect);
 
-/// True if the suspect holds infinities only, and
+/// True if the suspect holds infinities only, none of which is finite one precision up, and
 /// - a constant argument of its op says so, or
 /// - it is an outside value of -Inf and one finite number alone (an additive mask; any other infinity from
 ///   outside is data that should not be there), or
-/// - forward made something finite of them that counts for the loss: a result that is different when they are
-///   replaced (softmax gives a masked entry the weight 0), or, where nothing that is finite depends on them,
-///   a result that threw them away (where, max, a guard).
-/// A range overflow is intended only in the last case: zeros that come of it are damage.
-/// Runs the step up to twice.
+/// - the program chose something else in their place (where, a maximum, a clamp): nothing that is finite
+/// hangs
+///   on them, or
+/// - it is the logarithm of zero, and forward made something finite of it that counts for the loss (softmax
+/// gives
+///   such an entry the weight 0), and not its own derivative but what others do with it is harmful. Any other
+///   infinity that is used (1 / 0 in a tanh) is nobody's intention, whatever saturates on it.
+/// Runs the step up to three times.
 bool is_intended(Lab& lab, const Suspect& suspect, const PerRow<OpRow, bool>& counts_for_loss);
 
 }  // namespace nanquest

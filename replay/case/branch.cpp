@@ -2,10 +2,12 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <set>
 
+#include "replay/blame/choice.h"
 #include "replay/case/derivative.h"
 #include "replay/case/values.h"
 
@@ -43,6 +45,16 @@ std::optional<at::Tensor> loss_with(const Case& c, std::int32_t forward, std::in
   };
   const RunResult run = c.run(options);
   return run.failed == 0 ? value : std::nullopt;
+}
+
+/// What `forward` made ends, as something finite, in an op that chooses by value.
+bool is_chosen_by_value(const Case& c, std::int32_t forward) {
+  constexpr int kHops = 8;
+  const std::set<std::int32_t> readers = c.readers_within(forward, kHops);
+  return std::any_of(readers.begin(), readers.end(), [&](std::int32_t reader) {
+    return chooses_by_value(*c.row(reader)) && c.graph().read_counts(OpId{reader}).total() > 0 &&
+           c.graph().written_counts(OpId{reader}).total() == 0;
+  });
 }
 
 }  // namespace
@@ -132,8 +144,13 @@ bool loss_ignores(const Case& c, std::int32_t forward, const at::Tensor& mask) {
     return same_with([=](const at::Tensor& y) { return y + sign * (share * y.abs() + step); });
   };
   if (finite) return (moved(-1, 1, 1) && moved(+1, 1e-6, 1e-9)) || (moved(+1, 1, 1) && moved(-1, 1e-6, 1e-9));
-  return same_with([](const at::Tensor& y) { return at::full_like(y, 0.75); }) &&
-         same_with([](const at::Tensor& y) { return at::full_like(y, -3); });
+  if (same_with([](const at::Tensor& y) { return at::full_like(y, 0.75); }) &&
+      same_with([](const at::Tensor& y) { return at::full_like(y, -3); }))
+    return true;
+  const auto as_large = [&](double size) {
+    return same_with([=](const at::Tensor& y) { return at::nan_to_num(y, 0.75, size, -size); });
+  };
+  return is_chosen_by_value(c, forward) && as_large(1e20) && as_large(1e25);
 }
 
 }  // namespace nanquest

@@ -30,7 +30,9 @@ std::int32_t loss_after(const Case& c, std::int32_t forward);
 /// made become something else: where() took the other branch, a mask of zeros multiplied them, a maximum took
 /// another. Finite elements are moved by more than themselves, far one way and a little the other way (a
 /// maximum ignores all that is smaller, and a little more of what is far below it): both must leave the loss
-/// alone. Others become two different finite numbers, and both must. False if it can't be run.
+/// alone. Others become two different finite numbers, and both must; or, where an op that chooses by value
+/// made something finite of what came of them (relu of -Inf), two that are very large. False if it can't be
+/// run.
 bool loss_ignores(const Case& c, std::int32_t forward, const at::Tensor& mask);
 
 }  // namespace nanquest

@@ -172,6 +172,19 @@ at::Tensor spread(const at::Tensor& mask, at::IntArrayRef shape, const std::vect
   return sum.sizes() == shape ? sum > 0 : at::Tensor();
 }
 
+std::optional<Elements> pole_differentiated(const Case& c, Pole kind) {
+  const std::int32_t forward = c.forward_of(c.op_index());
+  if (!c.op() || c.op()->phase != Phase::backward || is_written_by_hand(*c.op()) ||
+      c.calls(forward).size() != 1)
+    return std::nullopt;
+  auto e = elements_of(c, forward);
+  const at::Tensor out = c.values(c.op_index()).bad_output();
+  if (!e || e->semantics->pole_kind != kind || !out.defined()) return std::nullopt;
+  e->born = at::logical_and(e->born, e->at_pole());
+  if (count_true(e->born) == 0 || !covers(e->born, bad_mask(out))) return std::nullopt;
+  return e;
+}
+
 bool is_written_by_hand(const OpRow& op) {
   // LibTorch numbers its own nodes (DivBackward0), Python names one after its Function's class
   // (ReluBackward).

@@ -10,9 +10,11 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 
+#include <optional>
 #include <vector>
 
 #include "replay/case/case.h"
+#include "replay/case/semantics.h"
 
 namespace nanquest {
 
@@ -38,6 +40,11 @@ std::vector<std::int64_t> reduced_dimensions(const Case& c, std::int32_t op);
 /// `mask`, of what an op made of `reduced` dimensions, in a tensor of `shape` that it read; undefined if they
 /// don't belong together.
 at::Tensor spread(const at::Tensor& mask, at::IntArrayRef shape, const std::vector<std::int64_t>& reduced);
+
+/// The call of the forward op that the culprit differentiates, if that stood at a pole of this kind wherever
+/// the derivative is bad, and gave an infinity there; `born`: where. Nothing for a derivative that the
+/// program wrote.
+std::optional<Elements> pole_differentiated(const Case& c, Pole kind);
 
 /// True for an op of a derivative that the program wrote itself (an autograd.Function's backward, or a C++
 /// one's): its arithmetic is the program's, and differentiates no op.

@@ -48,40 +48,106 @@ bool is_gradient(const Case& c, std::int32_t tensor, std::int32_t before) {
   return is_gradient(c, tensor, before, 4);
 }
 
-std::optional<LossScale> loss_scale_of(const Case& c) {
-  const std::int32_t op = loss_after(c, kNone);
-  const OpRow* row = c.row(op);
-  if (!row || plain_name(*row) != "mul") return std::nullopt;
+namespace {
+
+/// Row `tensor` is one number, made of such numbers from outside alone: nothing that the step computed went
+/// into it.
+bool is_made_of_numbers(const Case& c, std::int32_t tensor, std::int32_t before, int hops = 6) {
+  const TensorRow& row = c.doc().tensors[static_cast<std::size_t>(tensor)];
+  if (!one_element(row)) return false;
+  const std::int32_t maker = c.producer(tensor, before);
+  if (maker == kNone) {
+    const SlotOrigin origin =
+        row.slot == kNone ? SlotOrigin::external : c.doc().slots[static_cast<std::size_t>(row.slot)].origin;
+    return origin != SlotOrigin::parameter && origin != SlotOrigin::gradient;
+  }
+  if (c.row(maker)->flags & kOpHostWrite) return true;
+  const auto arguments = c.tensor_arguments(maker);
+  return hops > 0 && std::all_of(arguments.begin(), arguments.end(), [&](const Case::TensorArgument& a) {
+           return is_made_of_numbers(c, a.tensor, maker, hops - 1);
+         });
+}
+
+/// The number that `op` multiplies or divides something computed by; nothing if it is no such op.
+std::optional<LossScale> factor_of(const Case& c, std::int32_t op) {
+  if (!c.is_one_of(op, {"mul", "div"})) return std::nullopt;
+  const bool divides = plain_name(*c.row(op)) == "div";
   LossScale scale{.op = op};
   bool other_is_made = false, found = false;
   std::set<std::size_t> tensors;
   for (const Case::TensorArgument& a : c.tensor_arguments(op)) {
     const auto position = static_cast<std::size_t>(a.position);
+    const TensorRow& row = c.doc().tensors[static_cast<std::size_t>(a.tensor)];
     tensors.insert(position);
-    const TensorRow& t = c.doc().tensors[static_cast<std::size_t>(a.tensor)];
-    if (!one_element(t)) return std::nullopt;
-    const bool made = c.producer(a.tensor, op) != kNone && !(t.flags & kTensorWrappedNumber);
-    const OpRow* maker = c.row(c.producer(a.tensor, op));
-    // A scale may have been moved or cast; a loss is computed.
-    const bool moved = maker && c.tensor_arguments(c.producer(a.tensor, op)).size() == 1 &&
-                       c.producer(c.tensor_arguments(c.producer(a.tensor, op))[0].tensor,
-                                  c.producer(a.tensor, op)) == kNone &&
-                       (plain_name(*maker) == "_to_copy" || plain_name(*maker) == "clone");
-    if (made && !moved) {
-      other_is_made = true;
+    const bool number = (row.flags & kTensorWrappedNumber) || is_made_of_numbers(c, a.tensor, op);
+    if (!number || (divides && position == 0)) {
+      other_is_made = other_is_made || c.producer(a.tensor, op) != kNone;
       continue;
     }
     const auto value = number_at(c, op, position);
-    if (!value) return std::nullopt;
-    scale.tensor = moved ? c.tensor_arguments(c.producer(a.tensor, op))[0].tensor : a.tensor;
+    if (!value || found) return std::nullopt;
+    scale.tensor = a.tensor;
+    // What was only moved or cast is still the same scale.
+    for (std::int32_t maker = c.producer(a.tensor, op), hops = 0;
+         maker != kNone && hops < 4 && c.is_one_of(maker, {"_to_copy", "clone", "detach", "lift_fresh"}) &&
+         !c.tensor_arguments(maker).empty();
+         ++hops) {
+      scale.tensor = c.tensor_arguments(maker).front().tensor;
+      maker = c.producer(scale.tensor, maker);
+    }
     scale.slot = c.doc().tensors[static_cast<std::size_t>(scale.tensor)].slot;
-    scale.value = *value;
+    scale.value = divides ? 1 / *value : *value;
     found = true;
   }
-  for (std::size_t i = 0; i < c.values(op).arguments.size() && !found; ++i)
+  for (std::size_t i = divides ? 1 : 0; i < c.values(op).arguments.size() && !found; ++i)
     if (const auto value = number_at(c, op, i); value && !tensors.count(i))
-      scale.value = *value, found = true;
+      scale.value = divides ? 1 / *value : *value, found = true;
   return found && other_is_made ? std::optional(scale) : std::nullopt;
+}
+
+/// Gradients are multiplied or divided by a number after backward: what scales a loss is taken out again.
+bool is_taken_out(const Case& c) {
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(c.doc().ops.size()); ++i) {
+    if (c.row(i)->phase != Phase::optimizer || !c.is_one_of(i, {"mul", "div"})) continue;
+    const auto arguments = c.tensor_arguments(i);
+    if (!arguments.empty() && is_gradient(c, arguments.front().tensor, i)) return true;
+  }
+  return false;
+}
+
+/// What backward was started with, where the program gave it a number of its own.
+std::optional<LossScale> seed_of_backward(const Case& c) {
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(c.doc().ops.size()); ++i) {
+    if (c.row(i)->phase != Phase::backward || (c.row(i)->flags & kOpRecompute)) continue;
+    for (const Case::TensorArgument& a : c.tensor_arguments(i)) {
+      const std::int32_t maker = c.producer(a.tensor, i);
+      const bool given = maker == kNone || (c.row(maker)->flags & kOpHostWrite);
+      const TensorRow& row = c.doc().tensors[static_cast<std::size_t>(a.tensor)];
+      const auto value = number_at(c, i, static_cast<std::size_t>(a.position));
+      if (!given || !value || (row.flags & kTensorWrappedNumber) || !is_made_of_numbers(c, a.tensor, i))
+        continue;
+      return LossScale{i, a.tensor, row.slot, *value};
+    }
+    return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<LossScale> loss_scale_of(const Case& c) {
+  std::int32_t op = loss_after(c, kNone);
+  // A scale may come before the loss is summed up, or be divided by; then only what takes it out again tells
+  // it from a weight or a count.
+  for (int hops = 0; hops < 3 && c.row(op); ++hops) {
+    const bool plain = hops == 0 && c.is_one_of(op, {"mul"});
+    if (auto scale = factor_of(c, op); scale && (plain || is_taken_out(c))) return scale;
+    if (!c.is_one_of(op, {"sum", "mean", "_to_copy", "clone", "div"}) || c.tensor_arguments(op).empty())
+      break;
+    op = c.producer(c.tensor_arguments(op).front().tensor, op);
+  }
+  auto seed = seed_of_backward(c);
+  return seed && is_taken_out(c) ? seed : std::nullopt;
 }
 
 double step_loss_scale(const Case& c) {

@@ -18,11 +18,12 @@
 ///         .origins = {Origin::op},
 ///         .phases = {Phase::forward, Phase::backward},
 ///         .ops = {{"log", "self"}, {"log1p", "self"}},
-///         .yields_to = {Label::domain},
+///         .depth = Depth::function,
 ///         .examine = examine,
 ///     };
 ///
-/// A cause must refuse whenever another could explain the same values: UNKNOWN is honest, a wrong label not.
+/// No cause knows of another. Where several claim a case, the step is asked (arbiter.h): by what each of them
+/// says would help, and would not; of those that are left, the one whose proof goes deepest is right.
 #pragma once
 
 #include <optional>
@@ -38,19 +39,35 @@
 
 namespace nanquest {
 
+/// How deep behind the bad values a proof goes. Each step explains what the ones before it take as given.
+enum class Depth : std::uint8_t {
+  size,      ///< a result is larger than its format holds
+  function,  ///< what the function does with these arguments
+  operand,   ///< why the arguments are as they are
+  use,       ///< what the step does with the results, shown by changing them
+  purpose,   ///< what the op and those around it compute together
+  source,    ///< no arithmetic made the number: the program chose it, the batch brought it, nobody wrote it
+  meaning,   ///< and what that number is for, or what changed it
+};
+
 /// What a cause found: it explains every bad value of the culprit, or `examine` returns nothing.
 struct Finding {
   Label label = Label::unknown;  ///< filled in by find_cause
+  Depth depth = Depth::size;  ///< if this proof goes deeper than the cause says; else filled in by find_cause
   std::vector<Evidence> evidence = {};
-  std::string explanation = {};     ///< the proximate cause, one or two sentences
-  std::string advice = {};          ///< the fix in words, for somebody who reads nothing else
+  std::string explanation = {};  ///< the proximate cause, one or two sentences
+  std::string advice = {};       ///< the fix in words, for somebody who reads nothing else
+  /// What a person would do first if another format of the whole step were the cure: put before `advice`
+  /// where the step is finite in bf16 and nothing says that values grow.
+  std::string bf16_advice = {};
   std::string source = {};          ///< the rule or the documentation that the test comes from
   std::vector<Change> wanted = {};  ///< counterfactuals that would confirm it, beyond the precision runs that
                                     ///< every verdict has
   std::vector<Change> unmoved = {};  ///< changes that must *not* help if this cause is right: one that helps
                                      ///< refutes it
   /// What a wider format gives that helps, if `precision`; nothing where the cause doesn't know: then the one
-  /// that helps alone is it, and the other is the placebo.
+  /// that helps alone is it, and the other is the placebo. Without `precision` a cause that goes no
+  /// deeper than Depth::purpose says that no format helps.
   std::optional<FormatHalf> needs = {};
   bool precision = false;  ///< changing the number format is a fix for this cause
   /// Where the value came from and when, if the proof knows more than the trace shows (a number among the
@@ -76,17 +93,12 @@ struct Cause {
   std::vector<Phase> phases = {};  ///< of the culprit's op
   bool derivative_of = false;      ///< `ops` are those that the culprit, an op of backward, differentiates
   std::vector<Subject> ops = {};
-  /// Where one of these claims the case, this one is silent.
-  std::vector<Label> yields_to = {};
-  /// Where this one claims the case, these are silent: it tells more of the same values than they do.
-  std::vector<Label> supersedes = {};
+  Depth depth = Depth::function;
+  bool of_recorded = false;  ///< it may explain an op that can't be run here, from what was recorded of it
   /// The proof: reads what it needs and decides; nothing if this cause doesn't explain the case, or not
   /// alone. May throw what ATen throws: that counts as "does not decide".
   /// Of a culprit on lists it is asked for each call that went wrong; it must explain all of them.
   std::optional<Finding> (*examine)(const Case& c, const Subject& subject) = nullptr;
-  /// For a cause whose proof is not written yet: whether the case looks like it. Others yield to it all the
-  /// same, and an UNKNOWN says so.
-  bool (*resembles)(const Case& c, const Subject& subject) = nullptr;
 };
 
 /// Defines the cause of this file, inside namespace nanquest: NANQUEST_CAUSE(log_zero) = {…};
@@ -114,10 +126,7 @@ struct Decision;
 /// culprit's calls one by one.
 Decision find_cause(Case c);
 
-/// Labels without a proof that the case resembles, by name; without those that yield to one that claims it.
-std::vector<Label> resembled(const Case& c);
-
-/// The finding when nothing decides: says what was seen, and what it resembles.
+/// The finding when nothing decides: says what was seen.
 Finding unknown_finding(const Case& c);
 
 }  // namespace nanquest

@@ -105,6 +105,12 @@ void add_samples(const Case& c, const Finding& finding, const DiagnoseOptions& o
       v.poison_ids.push_back(c.doc().sample_ids[static_cast<std::size_t>(s)]);
 }
 
+/// Another format for the whole step comes first where it was tried and is all that is needed.
+void add_bf16_advice(const Finding& finding, const FixSearch& search, Verdict& v) {
+  const bool curable = v.precision.verdict == PrecisionVerdict::curable;
+  if (search.finite_in_bf16 && curable && !v.advice.empty()) v.advice = finding.bf16_advice + v.advice;
+}
+
 /// "c10d::allreduce_ (op 94) and 3 more".
 std::string collectives_text(const std::vector<Blamed>& collectives) {
   const std::string more =
@@ -173,6 +179,7 @@ void judge(const Case& c, const DiagnoseOptions& options, Verdict& v) {
   if (runs && options.try_fixes) search = search_fixes(c, finding, options.progress);
   v.counterfactuals = std::move(search.tried);
   v.fix = search.fix;
+  add_bf16_advice(finding, search, v);
   if (v.fix)
     v.fix->advice = v.advice.empty() ? "What made this step finite: " + v.fix->change + "." : v.advice;
   add_samples(c, finding, options, v);

@@ -27,29 +27,6 @@ const Subject* subject_of(const Cause& cause, const Case& c) {
   return found == cause.ops.end() ? nullptr : &*found;
 }
 
-bool claims(const Cause& cause, const Case& c) {
-  const Subject* subject = subject_of(cause, c);
-  if (!subject) return false;
-  try {
-    return cause.examine ? cause.examine(c, *subject).has_value() : cause.resembles(c, *subject);
-  } catch (const std::exception&) {
-    return false;  // a shape or a type that it did not expect: that silences nobody else
-  }
-}
-
-/// True if one of the labels that `cause` yields to claims the case.
-bool yields(const Cause& cause, const Case& c) {
-  return std::any_of(all_causes().begin(), all_causes().end(), [&](const NamedCause& other) {
-    return std::find(cause.yields_to.begin(), cause.yields_to.end(), other.cause->label) !=
-               cause.yields_to.end() &&
-           claims(*other.cause, c);
-  });
-}
-
-}  // namespace
-
-namespace {
-
 /// At most as many calls of an op on lists are looked at: the first ones that went wrong.
 constexpr std::size_t kMaxCalls = 16;
 
@@ -72,62 +49,37 @@ std::optional<Finding> examine(const Cause& cause, Case& c, const Subject& subje
     if (!first) first = std::move(finding);
   }
   first->label = cause.label;
+  first->depth = std::max(first->depth, cause.depth);
   return first;
 }
 
-/// Leaves out what another of them supersedes.
-void drop_superseded(std::vector<Finding>& found) {
-  std::vector<Label> over;
-  for (const auto& [file, cause] : all_causes())
-    for (const Finding& f : found)
-      if (f.label == cause->label)
-        over.insert(over.end(), cause->supersedes.begin(), cause->supersedes.end());
-  std::erase_if(found,
-                [&](const Finding& f) { return std::find(over.begin(), over.end(), f.label) != over.end(); });
+/// The same, of a cause that may have no say in it.
+std::optional<Finding> heard(const Cause& cause, Case& c) {
+  const Subject* subject = subject_of(cause, c);
+  if (!subject) return std::nullopt;
+  try {
+    return examine(cause, c, *subject);
+  } catch (const std::exception&) {  // a shape or a type that it did not expect: it can't decide
+    return std::nullopt;
+  }
 }
 
 }  // namespace
 
 std::optional<Finding> finding_of(Label label, Case c) {
-  for (const auto& [file, cause] : all_causes()) {
-    const Subject* subject = cause->label == label && cause->examine ? subject_of(*cause, c) : nullptr;
-    if (!subject) continue;
-    try {
-      return examine(*cause, c, *subject);
-    } catch (const std::exception&) {  // a shape or a type that it did not expect
-    }
-  }
+  for (const auto& [file, cause] : all_causes())
+    if (cause->label == label) return heard(*cause, c);
   return std::nullopt;
 }
 
 Decision find_cause(Case c) {
-  if (auto opaque = opaque_finding(c)) return {*opaque, {}};
+  const auto opaque = opaque_finding(c);
   std::vector<Finding> found;
-  for (const auto& [file, cause] : all_causes()) {
-    const Subject* subject = subject_of(*cause, c);
-    if (!cause->examine || !subject) continue;
-    try {
-      if (yields(*cause, c)) continue;
-      if (auto finding = examine(*cause, c, *subject)) found.push_back(std::move(*finding));
-    } catch (const std::exception&) {
-      // A shape or a type that the cause did not expect: it can't decide.
-    }
-  }
-  drop_superseded(found);
+  for (const auto& [file, cause] : all_causes())
+    if (!opaque || cause->of_recorded)
+      if (auto finding = heard(*cause, c)) found.push_back(std::move(*finding));
+  if (opaque && found.empty()) return {*opaque, {}};
   return decide(c, std::move(found));
-}
-
-std::vector<Label> resembled(const Case& c) {
-  std::vector<Label> found;
-  for (const auto& [file, cause] : all_causes()) {
-    if (cause->examine) continue;
-    try {
-      if (claims(*cause, c) && !yields(*cause, c)) found.push_back(cause->label);
-    } catch (const std::exception&) {
-      // It can't tell: then it is no resemblance that anybody should be told of.
-    }
-  }
-  return found;
 }
 
 }  // namespace nanquest

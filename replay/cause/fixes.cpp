@@ -130,10 +130,7 @@ class Search {
     return exact && limit && all_finite(*exact) && finite_amax(*exact) <= *limit;
   }
 
-  Precision wide() const {
-    const DType type = output_type();
-    return wider(case_, dtype_is_float(type) && dtype_size(type) <= 2);
-  }
+  Precision wide() const { return wider(case_, works_in_16_bits(case_)); }
 
   void precision() {
     const Precision wide = this->wide();
@@ -165,7 +162,7 @@ class Search {
   }
 
   void whole(Precision wide) {
-    if (output_type() == DType::float16) try_change(step_in(case_, Precision::bf16));
+    if (output_type() == DType::float16) out_.finite_in_bf16 = try_change(step_in(case_, Precision::bf16));
     try_change(step_in(case_, wide));
   }
 

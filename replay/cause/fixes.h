@@ -15,6 +15,7 @@ struct FixSearch {
   std::vector<Counterfactual> tried;
   std::optional<Fix> fix;
   std::vector<std::string> notes;  ///< what could not be tested and why
+  bool finite_in_bf16 = false;     ///< the whole step in bf16 was tried and is finite
 };
 
 using Progress = std::function<void(const std::string&)>;

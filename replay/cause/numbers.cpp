@@ -5,10 +5,32 @@
 #include <algorithm>
 #include <set>
 
+#include "replay/blame/suspects.h"
 #include "replay/case/origin.h"
 #include "replay/case/values.h"
 
 namespace nanquest {
+namespace {
+
+/// The op by which the program put a number of its own into a tensor: bytes from the host, or an op that is
+/// given nothing but constants. Through ops that only move it; kNone if it is no such number.
+std::int32_t writer_of_number(const Case& c, std::int32_t tensor, std::int32_t before) {
+  for (int hops = 0; hops < 6; ++hops) {
+    const OpRow* maker = c.row(c.producer(tensor, before));
+    if (!maker) return kNone;
+    const std::int32_t op = c.producer(tensor, before);
+    if (maker->flags & kOpHostWrite) return op;
+    const auto arguments = c.tensor_arguments(op);
+    const std::string name = plain_name(*maker);
+    if (name == "scalar_tensor" || name == "full" || name == "fill") return arguments.size() > 1 ? kNone : op;
+    if ((!moves_elements(name) && name != "lift_fresh") || arguments.empty()) return kNone;
+    tensor = name == "copy" ? arguments.back().tensor : arguments.front().tensor;
+    before = op;
+  }
+  return kNone;
+}
+
+}  // namespace
 
 std::vector<Number> numbers_of(const Case& c, std::int32_t op) {
   std::vector<Number> found;
@@ -20,7 +42,13 @@ std::vector<Number> numbers_of(const Case& c, std::int32_t op) {
     const auto value = number_at(c, op, position);
     const TensorRow& row = c.doc().tensors[static_cast<std::size_t>(a.tensor)];
     const bool outside = c.producer(a.tensor, op) == kNone || (row.flags & kTensorWrappedNumber);
-    if (!value || !outside || !dtype_is_float(row.dtype) || row.slot == kNone) continue;
+    if (!value || !dtype_is_float(row.dtype) || row.slot == kNone) continue;
+    if (!outside) {
+      if (const std::int32_t writer = row.sizes.empty() ? writer_of_number(c, a.tensor, op) : kNone;
+          writer != kNone)
+        found.push_back({position, argument_name(*c.row(op), position), *value, kNone, writer});
+      continue;
+    }
     const SlotOrigin origin = c.doc().slots[static_cast<std::size_t>(row.slot)].origin;
     // What is learned, or gathered over steps, nobody chose; a batch of one number is data.
     if (origin == SlotOrigin::parameter || origin == SlotOrigin::gradient) continue;
@@ -51,6 +79,11 @@ bool writes_marks(const std::string& op) {
                                               "clamp_max",
                                               "threshold",
                                               "index_fill",
+                                              "index_put",
+                                              "_index_put_impl",
+                                              "masked_scatter",
+                                              "slice_scatter",
+                                              "select_scatter",
                                               "lift_fresh",
                                               "copy",
                                               "_to_copy",
@@ -86,13 +119,58 @@ std::string role_of(const Case& c, std::int32_t op, const Number& n) {
   return argument;
 }
 
-std::vector<at::Tensor> other_tensors(const Case& c, std::int32_t op, std::size_t position) {
-  std::vector<at::Tensor> found;
+bool works_on_data(const Case& c, std::int32_t op) {
+  const auto of_a_model = [&](OpId maker, TensorId row) {
+    if (maker && !c.graph().module_of(maker).empty()) return true;
+    if (!row || !c.graph().slot(row)) return false;
+    const SlotOrigin origin = get(c.doc(), c.graph().slot(row)).origin;
+    return origin != SlotOrigin::produced && origin != SlotOrigin::input && origin != SlotOrigin::external;
+  };
+  const OpId self{op};
+  PerRow<OpRow, bool> came_from = ancestors(c.graph(), self);
+  // What it leaves as it was, of the memory that it writes into, is what others wrote there.
+  for (const TensorId row : c.graph().written(self)) {
+    if (!row) continue;
+    if (!c.graph().producer(row, self) && of_a_model({}, row)) return false;
+    const SlotId slot = c.graph().slot(row);
+    for (const TraceGraph::Write& write : c.graph().writes(slot)) {
+      if (!(write.op < self)) continue;
+      const PerRow<OpRow, bool> behind = ancestors(c.graph(), write.op);
+      for (const OpId before : c.graph().ops())
+        if (behind[before]) came_from[before] = true;
+    }
+  }
+  for (const OpId before : c.graph().ops()) {
+    if (!came_from[before]) continue;
+    if (of_a_model(before, {})) return false;
+    for (const TensorId row : c.graph().reads(before))
+      if (of_a_model({}, row)) return false;
+  }
+  return true;
+}
+
+bool is_selection(const Case& c, std::int32_t op, std::size_t position) {
   const std::vector<c10::IValue>& arguments = c.values(op).arguments;
-  for (std::size_t i = 0; i < arguments.size(); ++i)
-    if (const at::Tensor t = i == position ? at::Tensor() : tensor_of(arguments[i]); t.defined())
-      found.push_back(t);
-  return found;
+  const at::Tensor t = position < arguments.size() ? operand_of(arguments[position]) : at::Tensor();
+  if (!t.defined() || t.is_complex() || !is_zero_or_one(wide(t))) return false;
+  if (t.scalar_type() == at::kBool) return true;
+  std::int32_t maker = computed_by(c, op, argument_name(*c.row(op), position));
+  for (int hops = 0; hops < 6 && c.row(maker); ++hops) {
+    if (c.row(maker)->flags & kOpHostWrite) return true;
+    const std::vector<at::Tensor>& made = c.values(maker).outputs;
+    if (made.empty() || !made[0].defined()) return false;
+    if (!made[0].is_floating_point()) return true;
+    // 1 - mask, mask * mask, and constants of 0 and 1.
+    if (c.is_one_of(maker, {"zeros", "ones", "zeros_like", "ones_like", "full", "full_like", "triu", "tril",
+                            "eye", "masked_fill", "one_hot", "scatter", "fill"}))
+      return true;
+    if (!c.is_one_of(maker, {"sub", "rsub", "mul", "minimum", "maximum"}) || !is_zero_or_one(wide(made[0])))
+      return false;
+    for (const at::Tensor& from : tensors_in(c.values(maker).arguments))
+      if (!is_zero_or_one(wide(from))) return false;
+    maker = computed_by(c, maker, "self");
+  }
+  return true;
 }
 
 }  // namespace nanquest

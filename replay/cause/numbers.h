@@ -17,10 +17,13 @@ struct Number {
   std::string name;  ///< of the argument
   double value;
   std::int32_t tensor = kNone;  ///< row of the outside tensor that holds it; kNone for a constant
+  std::int32_t written_by =
+      kNone;  ///< the op that stands for the program's writing it into a tensor of its own
 };
 
-/// The numbers that somebody chose: constants, and one-element tensors that no op of the step made and that
-/// are neither learned nor gathered over steps nor data.
+/// The numbers that somebody chose: constants, one-element tensors that no op of the step made and that are
+/// neither learned nor gathered over steps nor data, and numbers that the program made a tensor of in the
+/// step (torch.tensor(x), torch.full).
 std::vector<Number> numbers_of(const Case& c, std::int32_t op);
 
 /// Ops (by plain_name) that write a number down: NaN and infinity are marks there.
@@ -30,7 +33,11 @@ bool writes_marks(const std::string& op);
 /// update is times the learning rate, and decay shrinks them by a factor. Else the argument and its op.
 std::string role_of(const Case& c, std::int32_t op, const Number& n);
 
-/// The op's tensors but the one at `position`.
-std::vector<at::Tensor> other_tensors(const Case& c, std::int32_t op, std::size_t position);
+/// Nothing of a model went into what `op` reads, nor into the memory that it writes to: it works on data.
+bool works_on_data(const Case& c, std::int32_t op);
+
+/// What `op` reads at `position` says yes or no for each element, and is not computed from numbers: every
+/// element is 0 or 1, and it came in so or was made by comparing.
+bool is_selection(const Case& c, std::int32_t op, std::size_t position);
 
 }  // namespace nanquest

@@ -40,6 +40,17 @@ void add_rate_jump(Verdict& v, const RateJump& jump) {
                    before + " was the largest before it: look at its schedule first.";
 }
 
+/// What went wrong before this step is looked at before this step is.
+void add_loss_jump(Verdict& v, const LossJump& jump) {
+  const std::string step = std::to_string(jump.step);
+  v.evidence.push_back({"loss of step " + step, number_text(jump.loss) + ", where step " +
+                                                    std::to_string(jump.step - 1) + " had " +
+                                                    number_text(jump.before)});
+  v.explanation += " The loss had jumped before, at step " + step +
+                   ": look at the batch and the update of that step "
+                   "first (nanquest-replay rewind leaves it out, where the file has a tape).";
+}
+
 /// Ops that can't run in `p` and ran in their own format there, by name; "" if there are none.
 std::string kept_format_text(const Case& c, Precision p) {
   std::map<std::string, int> names;
@@ -78,6 +89,25 @@ std::string rate_text(const SnapshotDoc& doc) {
   return last ? " The update of step " + std::to_string(last->step) + " was made with a learning rate of " +
                     number_text(last->rate) + "."
               : "";
+}
+
+/// The update that multiplied weights comes first in what to do: whatever format holds what follows from it,
+/// the net is ruined. A loss that had jumped by then was not of that update's making: the batch is looked at
+/// first.
+void add_leap(const SnapshotDoc& doc, const Leap& leap, const std::optional<LossJump>& jump, Verdict& v) {
+  const std::string step = std::to_string(leap.step);
+  const auto rate = last_rate(doc);
+  v.evidence.push_back({"weights of " + leap.layer + " before and after the update of step " + step,
+                        number_text(leap.before) + ", " + number_text(leap.after)});
+  v.explanation += " One update did it: that of step " + step + " took the weights of " + leap.layer +
+                   " from " + number_text(leap.before) + " to " + number_text(leap.after) +
+                   (rate ? " (learning rate " + number_text(rate->rate) + ")." : ".");
+  const std::string first = jump && jump->step <= leap.step
+                                ? "Look at the batch of step " + std::to_string(jump->step) +
+                                      " first, and clip the norm of gradients: "
+                                : "Lower the learning rate, or warm it up from a small one: ";
+  v.advice = first + "the update of step " + step + " multiplied the weights of " + leap.layer +
+             ", and no format mends that." + (v.advice.empty() ? "" : " Beside that: " + v.advice);
 }
 
 /// So many bits more than values grew over the whole window, from one batch to the next, are no growth.
@@ -122,13 +152,22 @@ void judge_precision(const Case& c, bool not_computed, Verdict& v) {
                           [&](const Growth& g) { return g.what.find(" of " + module) != std::string::npos; });
   add_growth(v, growth);
   if (const auto jump = find_rate_jump(c.doc())) add_rate_jump(v, *jump);
+  const auto loss_jump = find_loss_jump(c.doc());
+  if (loss_jump) add_loss_jump(v, *loss_jump);
+  auto leap = find_leap(c.doc(), [&](const std::string& layer) { return aside.count(layer) == 0; });
   // With the same weights the batch before was much smaller: no growth from step to step did that.
-  const auto jump = growth.empty() ? std::nullopt : times_health(c);
-  if (jump && std::log2(*jump) > growth.front().bits + kSuddenBits) growth.clear();
+  const auto times = growth.empty() && !leap ? std::nullopt : times_health(c);
+  if (times && !growth.empty() && std::log2(*times) > growth.front().bits + kSuddenBits) growth.clear();
+  if (times && std::log2(*times) > kSuddenBits) leap.reset();
   const bool in_fp32 = v.precision.fp32 == PrecisionResult::finite;
   const bool cured = in_fp32 || v.precision.fp64 == PrecisionResult::finite;
   if (came_from_outside(v.origin) || not_computed) {
     v.precision.verdict = PrecisionVerdict::not_a_precision_matter;
+  } else if (cured && leap) {
+    v.precision.verdict = PrecisionVerdict::delayed;
+    add_leap(c.doc(), *leap, loss_jump, v);
+    v.not_tested.emplace_back(
+        "whether a smaller rate keeps the weights (a replay of one step can't show it)");
   } else if (cured && !growth.empty()) {
     v.precision.verdict = PrecisionVerdict::delayed;
     v.explanation +=

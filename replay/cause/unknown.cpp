@@ -1,4 +1,4 @@
-// UNKNOWN: no cause explains every bad value. Says what was measured, and which neighbour it resembles.
+// UNKNOWN: no cause explains every bad value. Says what was measured.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -108,12 +108,6 @@ Finding unknown_finding(const Case& c) {
                   " made the first harmful value, but none of the causes that this version can "
                   "prove explains all of it.";
   hold_against_reference(c, values, f);
-  std::string labels;
-  for (const Label label : resembled(c)) labels.append(labels.empty() ? "" : " and ").append(word(label));
-  if (!labels.empty()) {
-    f.explanation += " It resembles " + labels + ", for which there is no test yet.";
-    f.evidence.push_back({"resembles", labels});
-  }
   return f;
 }
 

@@ -51,6 +51,12 @@ std::string precision_text(Precision precision);
 /// The format in which a step is tried that goes wrong in a format shorter than fp32 (`narrow`) or in fp32:
 /// fp32 for the former, but fp64 if that is what it takes. Runs the whole step in both, if nobody has.
 Precision wider(const Case& c, bool narrow);
+/// What the culprit gives first is of a format of 16 bits or fewer.
+bool works_in_16_bits(const Case& c);
+/// The half of a wider format that makes the whole step finite alone, where the other half does not; nothing
+/// where neither or both do, or where the whole format doesn't either. Up to four runs of the step, each made
+/// once.
+std::optional<FormatHalf> half_that_helps(const Case& c);
 /// Only this op in `precision`. Placebo: another op of the same name, else another op of about the same size.
 Change op_in(const Case& c, std::int32_t op, Precision precision);
 /// This op and the ops that read its result: the first size at which a value beyond the format survives its

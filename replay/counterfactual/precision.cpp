@@ -16,6 +16,14 @@ Change precision_change(std::string text, ChangeSize size, Price price) {
 
 }  // namespace
 
+bool works_in_16_bits(const Case& c) {
+  const OpRow* op = c.op();
+  if (!op || op->written_count == 0) return false;
+  const std::int32_t row = c.doc().written[static_cast<std::size_t>(op->first_written)];
+  const DType type = row == kNone ? DType::uint8 : c.graph().tensor(TensorId{row}).dtype;
+  return dtype_is_float(type) && dtype_size(type) <= 2;
+}
+
 Precision wider(const Case& c, bool narrow) {
   const bool enough = c.healthy(c.whole(Precision::fp32)) || !c.healthy(c.whole(Precision::fp64));
   return narrow && enough ? Precision::fp32 : Precision::fp64;
@@ -102,6 +110,17 @@ Change half_of(const Case& c, const Change& change, FormatHalf half) {
   part.text = change.text + ", but only with " +
               half_text(half, wide_format(change.options), narrow_format(c, change.options));
   return part;
+}
+
+std::optional<FormatHalf> half_that_helps(const Case& c) {
+  const Precision wide = wider(c, works_in_16_bits(c));
+  if (c.healthy(c.whole(Precision::as_recorded)) || !c.healthy(c.whole(wide))) return std::nullopt;
+  const Change whole = step_in(c, wide);
+  const auto helps = [&](FormatHalf half) { return run_change(c, half_of(c, whole, half)); };
+  const TrialResult range = helps(FormatHalf::range), precision = helps(FormatHalf::precision);
+  if (range == TrialResult::finite && precision == TrialResult::non_finite) return FormatHalf::range;
+  if (precision == TrialResult::finite && range == TrialResult::non_finite) return FormatHalf::precision;
+  return std::nullopt;
 }
 
 }  // namespace nanquest

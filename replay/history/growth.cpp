@@ -28,6 +28,8 @@ constexpr std::size_t kLastUpdates = 16;
 /// By so much what begins at zero and grows evenly may grow in the later half of its steps: one, and the
 /// scatter of it.
 constexpr double kEvenBits = 1.25;
+/// An update that made weights so many times what they were, and as large as that at least, ruined them.
+constexpr double kRuin = 8, kRuinTo = 1;
 /// A rate that is so many times larger than any before it was not meant.
 constexpr double kRateJump = 1000;
 constexpr std::size_t kLastRates = 2;
@@ -239,6 +241,47 @@ std::string weights_grew(const SnapshotDoc& doc) {
   const auto found =
       std::find_if(growth.begin(), growth.end(), [](const Growth& g) { return is_of_weights(g.what); });
   return found == growth.end() ? "" : words(*found);
+}
+
+std::optional<LossJump> find_loss_jump(const SnapshotDoc& doc) {
+  std::vector<double> losses = column_named(doc, "scalars", "loss"),
+                      steps = column_named(doc, "scalars", "step");
+  while (!steps.empty() && steps.back() >= static_cast<double>(doc.step)) steps.pop_back();
+  losses.resize(std::min(losses.size(), steps.size()));
+  const std::size_t skipped = losses.size() - std::min(losses.size(), kWindows[0]);
+  losses.erase(losses.begin(), losses.begin() + static_cast<std::ptrdiff_t>(skipped));
+  const auto at = first_jump(losses);
+  if (!at) return std::nullopt;
+  return LossJump{static_cast<std::int64_t>(steps[skipped + *at]), losses[*at - 1], losses[*at]};
+}
+
+std::optional<Leap> find_leap(const SnapshotDoc& doc, const LayerFilter& is_of_interest) {
+  const std::vector<double> measured = column_named(doc, "scalars", "measured"),
+                            steps = column_named(doc, "scalars", "step");
+  std::optional<Leap> first;
+  const auto add = [&](const std::string& layer, std::size_t row, double before, double after) {
+    const auto step = static_cast<std::int64_t>(steps[row]);
+    if (std::isfinite(before) && before > 0 && std::isfinite(after) && step < doc.step &&
+        (!first || step < first->step))
+      first = Leap{layer, step, before, after};
+  };
+  for (const SeriesTable& table : doc.history) {
+    if (table.name != "weight_norm" && table.name != "weight_amax") continue;
+    for (std::size_t column = 0; column < table.columns.size(); ++column) {
+      const std::string& layer = table.columns[column];
+      if (of_adapter(layer) || (is_of_interest && !is_of_interest(layer))) continue;
+      const std::vector<double> all = column_of(table, column, measured),
+                                largest = column_named(doc, "weight_amax", layer, measured),
+                                ratios = column_named(doc, "update_ratio", layer, measured);
+      const std::size_t rows = std::min({all.size(), largest.size(), ratios.size(), steps.size()});
+      for (std::size_t r = rows - std::min(rows, kLastUpdates); r < rows; ++r) {
+        if (!(largest[r] >= kRuinTo)) continue;
+        if (ratios[r] >= kRuin) add(layer, r, all[r] / ratios[r], all[r]);
+        if (r > 0 && all[r - 1] > 0 && all[r] >= kRuin * all[r - 1]) add(layer, r, all[r - 1], all[r]);
+      }
+    }
+  }
+  return first;
 }
 
 std::optional<RateJump> last_rate(const SnapshotDoc& doc) {

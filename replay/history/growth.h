@@ -53,6 +53,27 @@ std::string words(const Growth& growth);
 /// Rehearsal::growth says. "" if they did not.
 std::string weights_grew(const SnapshotDoc& doc);
 
+/// A step before the incident at which the loss jumped (first_jump, trend.h).
+struct LossJump {
+  std::int64_t step = 0;
+  double before = 0, loss = 0;
+};
+/// The first of the last 64 steps before the incident; nothing without one.
+std::optional<LossJump> find_loss_jump(const SnapshotDoc& doc);
+
+/// One update that multiplied the weights of a layer.
+struct Leap {
+  std::string layer;
+  std::int64_t step = 0;         ///< whose update it was
+  double before = 0, after = 0;  ///< norm, or largest magnitude, of the layer's weights
+};
+
+/// The first of the last 16 updates by which a layer's weights became 8 times and more what they were, by
+/// their norm or their largest magnitude, and reached 1 at least: no training means that. By its ratio to the
+/// weights before it the update of the first step is known as well. What begins at zero (an adapter) does not
+/// count. Nothing without one.
+std::optional<Leap> find_leap(const SnapshotDoc& doc, const LayerFilter& is_of_interest = {});
+
 /// The learning rate of an update, such as one that stands out.
 struct RateJump {
   std::int64_t step = 0;  ///< whose update was made with it

@@ -1,6 +1,6 @@
-// UNSELECTED_BRANCH: a Huber-like loss on distances. where() takes the square for small ones and the root for
-// large ones, so forward is finite. But backward runs through both branches, and the root's derivative at
-// distance 0 is infinite. Multiplied by the zero gradient that where() sends there, it is NaN.
+// UNSELECTED_BRANCH: a Huber-like loss on distances. where() takes the square for small ones and the logarithm for
+// large ones, so its result is finite; but backward runs through both branches, and at the distance of 0 the
+// logarithm is -Inf and its derivative infinite. Times the gradient of 0 that where() sends there it is NaN.
 #include "samples/causes/incident.h"
 
 int main(int argc, char** argv) {
@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
     }
     nanquest::ModuleScope scope("huber", "HandMadeHuber");
     const at::Tensor squared = (a - b).pow(2).sum(1);
-    const at::Tensor robust = at::where(squared < 1, squared * 0.5, at::sqrt(squared) - 0.5);
+    const at::Tensor robust = at::where(squared < 1, squared * 0.5, at::log(squared) * 0.5 + 0.5);
     const at::Tensor loss = (robust * scale).mean();
     loss.backward();
     return loss;

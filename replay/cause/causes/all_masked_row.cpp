@@ -161,6 +161,7 @@ NANQUEST_CAUSE(all_masked_row) = {
             {"_scaled_dot_product_attention_math", "attn_mask"},
             {"sub", ""},
             {"div", ""}},
+    .depth = Depth::purpose,
     .examine = examine_all_masked_row,
 };
 

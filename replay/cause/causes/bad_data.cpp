@@ -10,9 +10,11 @@
 #include "replay/blame/suspects.h"
 #include "replay/case/scale.h"
 #include "replay/case/values.h"
+#include "replay/cause/absurd_sample.h"
 #include "replay/cause/cause.h"
 #include "replay/cause/numbers.h"
 #include "replay/cause/outside_value.h"
+#include "replay/verdict/numbers.h"
 
 namespace nanquest {
 namespace {
@@ -26,21 +28,6 @@ std::vector<std::int64_t> bad_samples(const Case& c, const at::Tensor& tensor) {
   return found;
 }
 
-/// Nothing of a model went into what `op` reads: it works on data.
-bool works_on_data(const Case& c, std::int32_t op) {
-  const PerRow<OpRow, bool> came_from = ancestors(c.graph(), OpId{op});
-  for (const OpId before : c.graph().ops()) {
-    if (!came_from[before]) continue;
-    if (!c.graph().module_of(before).empty()) return false;
-    for (const TensorId row : c.graph().reads(before)) {
-      const SlotOrigin origin = get(c.doc(), c.graph().slot(row)).origin;
-      if (origin != SlotOrigin::produced && origin != SlotOrigin::input && origin != SlotOrigin::external)
-        return false;
-    }
-  }
-  return true;
-}
-
 /// NaN that an op of the program was told to write into data, between the passes of its models. Infinities
 /// may be marks.
 std::optional<Finding> written_by_program(const Case& c) {
@@ -49,6 +36,9 @@ std::optional<Finding> written_by_program(const Case& c) {
   const std::vector<Number> numbers = numbers_of(c, c.op_index());
   const auto nan =
       std::find_if(numbers.begin(), numbers.end(), [](const Number& n) { return std::isnan(n.value); });
+  const at::Tensor written = c.values(c.op_index()).bad_output();
+  // A tensor made of one number is no data yet.
+  if (!written.defined() || (written.dim() == 0 && !c.op()->name.ends_with('_'))) return std::nullopt;
   if (nan == numbers.end() || nan->tensor != kNone || !writes_marks(plain_name(*c.op())) ||
       !works_on_data(c, c.op_index()))
     return std::nullopt;
@@ -74,8 +64,51 @@ std::optional<Finding> written_by_program(const Case& c) {
   return f;
 }
 
+/// " (row 205 of the memory that it is a part of)", and what the value is beside the others.
+std::string absurd_text(const AbsurdSample& s) {
+  std::string place;
+  for (const std::int64_t i : s.place) place += (place.empty() ? "" : ", ") + std::to_string(i);
+  return (s.is_sample ? "Sample " : "Row ") + std::to_string(s.row) +
+         (s.row_in_memory >= 0
+              ? " (row " + std::to_string(s.row_in_memory) + " of the memory it is read from)"
+              : "") +
+         " of " + (s.name.empty() ? "a tensor that the step was given" : s.name) + " holds " +
+         number_text(s.value) + " at [" + place + "], where 99.9 % of the other values are below " +
+         number_text(s.usual);
+}
+
+/// A finite value that cannot be data made the op go wrong.
+std::optional<Finding> absurd_value(const Case& c) {
+  auto sample = absurd_sample(c);
+  if (!sample) return std::nullopt;
+  Finding f;
+  f.depth = Depth::source;
+  f.origin = Origin::input;
+  f.phase = Phase::input;
+  f.op = sample->reader;
+  f.source = "the batch as stored in the snapshot, the step on the batch before it, and without this sample";
+  f.evidence.push_back({"largest value of " + sample->name, number_text(sample->value)});
+  f.evidence.push_back({"99.9th percentile of the magnitudes of the rest", number_text(sample->usual)});
+  f.evidence.push_back({"the step with the batch of step " + std::to_string(c.twin()->step()), "finite"});
+  f.evidence.push_back({"the step with that row replaced by another", "finite"});
+  f.explanation = absurd_text(*sample) + ". With another row in its place, and with the batch of step " +
+                  std::to_string(c.twin()->step()) +
+                  ", the step is finite. What it does there: " + c.op_text(c.op_index()) +
+                  " leaves the range of its format or its domain.";
+  f.advice =
+      "Check this sample: a fill value, a wrong unit or a broken record. Repair or drop it, and check the "
+      "size "
+      "of values when data is loaded. A wider format would only hide it.";
+  if (sample->is_sample) f.poison = {sample->row};
+  f.wanted.push_back(std::move(sample->without));
+  return f;
+}
+
 std::optional<Finding> examine_bad_data(const Case& c, const Subject&) {
-  if (c.culprit().origin == word(Origin::op)) return written_by_program(c);
+  if (c.culprit().origin == word(Origin::op)) {
+    auto f = written_by_program(c);
+    return f ? f : absurd_value(c);
+  }
   const auto value = outside_value(c);
   if (!value || value->group != "batch") return std::nullopt;
   Finding f;
@@ -132,6 +165,7 @@ std::optional<Finding> examine_bad_data(const Case& c, const Subject&) {
 NANQUEST_CAUSE(bad_data) = {
     .label = Label::bad_data,
     .origins = {Origin::input, Origin::op},
+    .depth = Depth::operand,
     .examine = examine_bad_data,
 };
 

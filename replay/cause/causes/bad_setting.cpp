@@ -60,26 +60,28 @@ bool is_reduced(const Case& c, std::int32_t op) {
   return std::any_of(read.begin(), read.end(), [&](const at::Tensor& t) { return t.numel() > made; });
 }
 
-/// Every element of one of the op's other operands is 0 or 1.
+/// Another operand only says yes or no: what an infinity does to a mask is another cause's to explain.
 bool multiplies_a_mask(const Case& c, std::int32_t op, std::size_t position) {
-  const std::vector<at::Tensor> others = other_tensors(c, op, position);
-  return std::any_of(others.begin(), others.end(), [](const at::Tensor& t) {
-    return count_true(at::logical_and(wide(t) != 0, wide(t) != 1)) == 0;
-  });
-}
-
-/// Another operand has a zero: 0 * Inf is another cause's to explain.
-bool holds_zero(const Case& c, std::int32_t op, std::size_t position) {
-  const std::vector<at::Tensor> others = other_tensors(c, op, position);
-  return std::any_of(others.begin(), others.end(),
-                     [](const at::Tensor& t) { return count_true(wide(t) == 0) > 0; });
+  const std::size_t n = c.values(op).arguments.size();
+  for (std::size_t i = 0; i < n; ++i)
+    if (i != position && is_selection(c, op, i)) return true;
+  return false;
 }
 
 struct Reason {
   std::string what;    ///< "the temperature"
   std::string reason;  ///< why no such number can be meant
   double sane;
+  bool written = false;  ///< it was put into what the step computed, as it is
 };
+
+/// A number that marks what is missing was put into what a model computed.
+std::optional<Reason> mark(const Case& c, std::int32_t at, const Number& n) {
+  if (std::isfinite(n.value) || works_on_data(c, at)) return std::nullopt;
+  if (!std::isnan(n.value) && at != c.op_index()) return std::nullopt;
+  return Reason{"the number that is written (" + role_of(c, at, n) + ")",
+                std::isnan(n.value) ? "it is not a number" : "it is infinite", 0, true};
+}
 
 /// Why this number can't have been meant; nothing if it can.
 std::optional<Reason> absurd(const Case& c, std::int32_t at, const Number& n) {
@@ -88,7 +90,8 @@ std::optional<Reason> absurd(const Case& c, std::int32_t at, const Number& n) {
   const std::string argument = role_of(c, at, n);
   const bool division = (op == "div" || op == "true_divide") && n.name == "other";
   const bool multiplication = op == "mul" && (n.name == "other" || n.name == "self");
-  if (writes_marks(op) || n.name == "ord" || n.name == "p" || n.name == "norm_type") return std::nullopt;
+  if (writes_marks(op)) return mark(c, at, n);
+  if (n.name == "ord" || n.name == "p" || n.name == "norm_type") return std::nullopt;
   if (std::isnan(n.value))
     return Reason{argument, "it is not a number", division || multiplication ? 1.0 : 0.0};
   static const std::set<std::string> settings = {"alpha",  "beta",         "eps",       "momentum",
@@ -99,10 +102,12 @@ std::optional<Reason> absurd(const Case& c, std::int32_t at, const Number& n) {
       return Reason{argument, "it is infinite", 0};
     // With its sign turned a rate is what weights are changed by.
     if ((multiplication || op == "neg") && update) return Reason{argument, "it is infinite", 1};
-    if (multiplication && n.tensor == kNone && !holds_zero(c, at, n.position))
-      return Reason{"the factor (" + argument + ")", "it is infinite", 1};
-    if (multiplication && n.value > 0 && is_logit(c, at) && !multiplies_a_mask(c, at, n.position))
-      return Reason{"the factor of the logits (1 / temperature, " + argument + ")", "it is infinite", 1};
+    if (multiplication && !multiplies_a_mask(c, at, n.position) && (n.tensor == kNone || n.value > 0))
+      return Reason{is_logit(c, at) ? "the factor of the logits (1 / temperature, " + argument + ")"
+                                    : "the factor (" + argument + ")",
+                    "it is infinite", 1};
+    if (op == "pow" && n.name == "exponent")
+      return Reason{"the exponent (" + argument + ")", "it is infinite", 1};
     return std::nullopt;
   }
   if (n.name == "eps" && n.value < 0) return Reason{argument, "an epsilon below 0 protects nothing", 1e-5};
@@ -132,6 +137,20 @@ std::vector<std::int32_t> suspects(const Case& c) {
   return found;
 }
 
+/// A number that the program made a tensor of does its harm where it is put into what was computed: the ops
+/// that read it.
+void add_readers_of_number(const Case& c, std::vector<std::int32_t>& found) {
+  const at::Tensor made = c.values(c.op_index()).bad_output();
+  if (!made.defined() || made.dim() != 0 || c.op()->name.ends_with('_')) return;
+  std::vector<std::int32_t> open = {c.op_index()};
+  for (std::size_t i = 0; i < open.size() && open.size() < 8; ++i)
+    for (const std::int32_t reader : c.readers(open[i])) {
+      const bool moves = moves_elements(plain_name(*c.row(reader))) || c.is_one_of(reader, {"lift_fresh"});
+      const at::Tensor read = c.values(reader).bad_output();
+      (moves && read.defined() && read.dim() == 0 ? open : found).push_back(reader);
+    }
+}
+
 /// All else that came in was finite: nothing else explains the values.
 bool alone(const Case& c, std::int32_t op, std::size_t position) {
   const std::vector<c10::IValue>& arguments = c.values(op).arguments;
@@ -147,7 +166,9 @@ std::optional<Finding> examine_bad_setting(const Case& c, const Subject&) {
   if (!c.op() || values.outputs.empty() || all_finite(values.bad_output())) return std::nullopt;
   std::vector<std::pair<Number, Reason>> found;
   std::int32_t op = kNone;
-  for (const std::int32_t suspect : suspects(c))
+  std::vector<std::int32_t> ops = suspects(c);
+  add_readers_of_number(c, ops);
+  for (const std::int32_t suspect : ops)
     for (const Number& n : numbers_of(c, suspect))
       if (const auto why = absurd(c, suspect, n);
           why && (op == kNone || op == suspect) && alone(c, suspect, n.position))
@@ -155,20 +176,31 @@ std::optional<Finding> examine_bad_setting(const Case& c, const Subject&) {
   if (found.size() != 1) return std::nullopt;
   const auto& [number, why] = found.front();
   Finding f;
-  f.origin = Origin::setting;
+  f.origin = why.written ? Origin::op : Origin::setting;
   f.phase = c.row(op)->phase;
   if (op != c.op_index()) f.op = op;
   f.source = "the number as it was handed to the op";
   f.evidence.push_back({why.what, number_text(number.value)});
   const std::string line = called_from(c, op);
   if (!line.empty()) f.evidence.push_back({"called from", line});
-  f.explanation = why.what + " was " + number_text(number.value) + ": " + why.reason + ". " + c.op_text(op) +
-                  " spreads it over " + count_text(static_cast<std::int64_t>(c.culprit().count), "element") +
-                  "; all else that it read was finite." + (line.empty() ? "" : " The call: " + line + ".");
-  f.advice =
-      "Check settings where they are made (schedules divide by step counts and by warm-up lengths), and "
-      "refuse "
-      "what is not finite before the first step.";
+  if (why.written)
+    f.explanation = "The program itself wrote " + number_text(number.value) +
+                    " into what the step computed: " + c.op_text(op) + " was given it as a constant" +
+                    (line.empty() ? "." : " (" + line + ").");
+  else
+    f.explanation = why.what + " was " + number_text(number.value) + ": " + why.reason + ". " +
+                    c.op_text(op) + " spreads it over " +
+                    count_text(static_cast<std::int64_t>(c.culprit().count), "element") +
+                    "; all else that it read was finite." + (line.empty() ? "" : " The call: " + line + ".");
+  if (why.written)
+    f.advice =
+        "Write a finite number there (0, or a large one of the right sign), or leave these elements out of "
+        "what is computed from them (a mask on the loss).";
+  else
+    f.advice =
+        "Check settings where they are made (schedules divide by step counts and by warm-up lengths), and "
+        "refuse "
+        "what is not finite before the first step.";
   if (number.tensor != kNone) {
     const std::int32_t slot = c.doc().tensors[static_cast<std::size_t>(number.tensor)].slot;
     if (!c.doc().slots[static_cast<std::size_t>(slot)].data.empty())
@@ -185,8 +217,7 @@ std::optional<Finding> examine_bad_setting(const Case& c, const Subject&) {
 
 NANQUEST_CAUSE(bad_setting) = {
     .label = Label::bad_setting,
-    .supersedes = {Label::div_zero, Label::eps_underflow, Label::zero_times_inf, Label::domain,
-                   Label::bad_data, Label::bad_state, Label::fp16_overflow, Label::inf_logit},
+    .depth = Depth::source,
     .examine = examine_bad_setting,
 };
 

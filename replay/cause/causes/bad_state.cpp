@@ -90,7 +90,7 @@ std::optional<Finding> examine_bad_state(const Case& c, const Subject&) {
 NANQUEST_CAUSE(bad_state) = {
     .label = Label::bad_state,
     .origins = {Origin::op, Origin::parameter, Origin::buffer, Origin::optimizer_state},
-    .supersedes = {Label::domain},
+    .depth = Depth::operand,
     .examine = examine_bad_state,
 };
 

@@ -118,6 +118,7 @@ NANQUEST_CAUSE(empty_reduction) = {
             {"multi_margin_loss", "self"},
             {"binary_cross_entropy", "self"},
             {"binary_cross_entropy_with_logits", "self"}},
+    .depth = Depth::operand,
     .examine = examine_empty_reduction,
 };
 

@@ -184,6 +184,7 @@ std::optional<Finding> examine_eps_underflow(const Case& c, const Subject&) {
 NANQUEST_CAUSE(eps_underflow) = {
     .label = Label::eps_underflow,
     .origins = {Origin::op},
+    .depth = Depth::operand,
     .examine = examine_eps_underflow,
 };
 

@@ -37,9 +37,9 @@ void judge_loss_scale(const Case& c, double scale, double amax, double limit, Fi
 
 std::string advice_for(const std::string& format) {
   if (format == "fp16")
-    return "Train in bf16 if the device has it; otherwise keep this op in fp32 (autocast disabled around it) "
-           "or scale its inputs down (for attention: scale q before the product; for norms: sum squares in "
-           "fp32).";
+    return "Keep this op in fp32 (autocast disabled around it), or scale its inputs down (for attention: "
+           "scale q "
+           "before the product; for norms: sum squares in fp32).";
   if (format.starts_with("fp8"))
     return "Scale the tensor before the cast so that its largest value fits (amax / " + format +
            "'s largest number), or keep this op in bf16.";
@@ -84,6 +84,7 @@ Finding finding(const Case& c, const Overflow& o) {
     if (const double scale = step_loss_scale(c); scale > 1) judge_loss_scale(c, scale, amax, limit, f);
   f.advice = f.wanted.empty() ? "" : "Let the loss scaler lower its scale (it overflowed, not the model). ";
   f.advice += advice_for(format);
+  if (format == "fp16") f.bf16_advice = "Train in bf16 if the device has it. Otherwise: ";
   return f;
 }
 
@@ -148,10 +149,7 @@ std::optional<Finding> examine_fp16_overflow(const Case& c, const Subject&) {
 NANQUEST_CAUSE(fp16_overflow) = {
     .label = Label::fp16_overflow,
     .origins = {Origin::op},
-    .yields_to = {Label::exp_overflow, Label::norm_overflow, Label::loss_scale, Label::empty_reduction,
-                  Label::degenerate_linalg, Label::infeasible_target, Label::eps_underflow,
-                  Label::logspace_inf_grad, Label::mask_overflow, Label::inf_logit, Label::zero_times_inf,
-                  Label::domain},
+    .depth = Depth::size,
     .examine = examine_fp16_overflow,
 };
 

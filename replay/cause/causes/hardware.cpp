@@ -159,7 +159,6 @@ std::optional<Finding> examine_hardware(const Case& c, const Subject&) {
 NANQUEST_CAUSE(hardware) = {
     .label = Label::hardware,
     .origins = {Origin::op},
-    .yields_to = {Label::race, Label::uninitialized},
     .examine = examine_hardware,
 };
 

@@ -117,6 +117,7 @@ NANQUEST_CAUSE(inf_logit) = {
             {"log_softmax", "self"},
             {"_safe_softmax", "self"},
             {"binary_cross_entropy_with_logits", "self"}},
+    .depth = Depth::operand,
     .examine = examine_inf_logit,
 };
 

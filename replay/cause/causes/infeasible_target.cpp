@@ -166,6 +166,7 @@ NANQUEST_CAUSE(infeasible_target) = {
     .label = Label::infeasible_target,
     .origins = {Origin::op},
     .ops = {{"_ctc_loss", "targets"}, {"nll_loss_forward", "target"}, {"nll_loss2d_forward", "target"}},
+    .depth = Depth::operand,
     .examine = examine_infeasible_target,
 };
 

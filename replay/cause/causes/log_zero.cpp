@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "replay/case/derivative.h"
 #include "replay/case/origin.h"
 #include "replay/case/semantics.h"
 #include "replay/case/values.h"
@@ -35,7 +36,7 @@ bool another_forward_op_is_to_blame(const Case& c) {
   });
 }
 
-Finding finding_of_zero(const Case& c, const Elements& e, std::int64_t bad) {
+Finding finding_of_zero(const Case& c, std::int32_t op, const Elements& e, std::int64_t bad) {
   const OpSemantics& log = *e.semantics;
   const std::string point(log.pole_text), argument(log.argument);
   const std::string elements = std::to_string(bad) + " of " + count_text(e.output.numel(), "element");
@@ -44,31 +45,40 @@ Finding finding_of_zero(const Case& c, const Elements& e, std::int64_t bad) {
   f.source = "log(0) = -Inf (IEEE 754-2019, 9.2.1)";
   f.evidence.push_back({"elements " + point + " in the input (" + format_name(e.output) + ")",
                         std::to_string(bad) + " of " + std::to_string(e.output.numel())});
-  f.explanation = c.op_text(c.op_index()) + " was given " + point + " in " + elements +
-                  ", where the logarithm is infinite." +
-                  origin_of_zeros(c, computed_by(c, c.op_index(), log.argument));
+  f.explanation = c.op_text(op) + " was given " + point + " in " + elements +
+                  ", where the logarithm is infinite." + origin_of_zeros(c, computed_by(c, op, log.argument));
   f.advice =
       "Work in log space (log_softmax, logsigmoid, binary_cross_entropy_with_logits) instead of taking the "
       "log of a probability, or clamp the argument to a smallest number that the format holds.";
   const bool plain = log.op == "log" || log.op == "log2" || log.op == "log10";
   if (plain || log.op == "log1p") {
     f.wanted.push_back(
-        guard_argument(c, c.op_index(), log.argument, plain ? Guard::zero_to_eps : Guard::minus_one_to_eps));
+        guard_argument(c, op, log.argument, plain ? Guard::zero_to_eps : Guard::minus_one_to_eps));
     // What divides by the same zeros wants a number whose reciprocal the format holds, too.
     if (plain && another_forward_op_is_to_blame(c))
-      f.wanted.push_back(guard_argument(c, c.op_index(), log.argument, Guard::zero_to_safe_root));
+      f.wanted.push_back(guard_argument(c, op, log.argument, Guard::zero_to_safe_root));
   } else {
     const auto [low, high] = safe_interval(log, e.output);
-    f.wanted.push_back(clamp_argument(c, c.op_index(), log.argument, low, high));
+    f.wanted.push_back(clamp_argument(c, op, log.argument, low, high));
   }
   return f;
 }
 
 std::optional<Finding> examine_log_zero(const Case& c, const Subject&) {
+  const std::int32_t forward = c.forward_of(c.op_index());
+  if (const auto behind = pole_differentiated(c, Pole::logarithm)) {
+    Finding f = finding_of_zero(c, forward, *behind, count_true(behind->born));
+    f.op = forward;
+    f.phase = Phase::forward;
+    f.explanation +=
+        " What follows makes something finite of it; backward multiplies it by the zero that comes back: " +
+        c.op_text(c.op_index()) + " (" + c.op()->node + ") gives NaN.";
+    return f;
+  }
   const auto e = elements_of(c, c.op_index());
   if (!e || e->semantics->pole_kind != Pole::logarithm || count_true(e->born) == 0) return std::nullopt;
   if (count_true(at::logical_and(e->born, at::logical_not(e->at_pole()))) > 0) return std::nullopt;
-  return finding_of_zero(c, *e, count_true(e->born));
+  return finding_of_zero(c, c.op_index(), *e, count_true(e->born));
 }
 
 }  // namespace
@@ -77,14 +87,6 @@ NANQUEST_CAUSE(log_zero) = {
     .label = Label::log_zero,
     .origins = {Origin::op},
     .phases = {Phase::forward, Phase::backward},
-    .ops = {{"log", "self"},
-            {"log2", "self"},
-            {"log10", "self"},
-            {"log1p", "self"},
-            {"xlogy", "other"},
-            {"special_xlog1py", "other"},
-            {"logit", "self"}},
-    .yields_to = {Label::eps_underflow},
     .examine = examine_log_zero,
 };
 

@@ -154,7 +154,7 @@ NANQUEST_CAUSE(logspace_inf_grad) = {
     .label = Label::logspace_inf_grad,
     .origins = {Origin::op},
     .phases = {Phase::forward, Phase::backward},
-    .supersedes = {Label::all_masked_row},  // whose differences it knows the purpose of
+    .depth = Depth::purpose,
     .examine = examine_logspace_inf_grad,
 };
 

@@ -50,6 +50,18 @@ Change sane_scale(const Case& c, const std::optional<LossScale>& scale, std::int
     return replace_scalar(c, slot, "the loss scale", kSaneScale);
   Change all;
   if (!scale) return all;
+  // A scale that the step made of numbers: where it is made, and what takes it out.
+  if (const std::int32_t maker = scale->tensor == kNone ? kNone : c.producer(scale->tensor, scale->op);
+      maker != kNone) {
+    all.text = "the loss scale set to " + number_text(kSaneScale);
+    all.kind = ChangeKind::hyperparameter;
+    all.price = Price::protect_op;
+    all.options.edit.output_edit[maker] = [](std::vector<at::Tensor>& written) {
+      for (const at::Tensor& t : written)
+        if (t.defined() && t.is_floating_point() && t.numel() == 1) at::Tensor(t).fill_(kSaneScale);
+    };
+    add_precision_placebo(c, all, scale->op, Precision::fp32);
+  }
   const auto take = [&](std::int32_t op, double found, double sane) {
     for (std::size_t i = 0; i < c.values(op).arguments.size(); ++i) {
       const auto n = number_at(c, op, i);
@@ -59,8 +71,14 @@ Change sane_scale(const Case& c, const std::optional<LossScale>& scale, std::int
       if (all.text.empty()) one.options = all.options, all = std::move(one);
     }
   };
-  take(scale->op, scale->value, kSaneScale);
-  for (const std::int32_t op : derivative_ops(c, scale->op)) take(op, scale->value, kSaneScale);
+  const auto take_factor = [&](std::int32_t op) {
+    if (c.is_one_of(op, {"div"}))
+      take(op, 1 / scale->value, 1 / kSaneScale);
+    else
+      take(op, scale->value, kSaneScale);
+  };
+  take_factor(scale->op);
+  for (const std::int32_t op : derivative_ops(c, scale->op)) take_factor(op);
   for (std::int32_t i = scale->op; i < static_cast<std::int32_t>(c.doc().ops.size()); ++i) {
     if (!c.row(i)->node.empty() || (plain_name(*c.row(i)) != "mul" && plain_name(*c.row(i)) != "div"))
       continue;
@@ -169,8 +187,7 @@ std::optional<Finding> examine_loss_scale(const Case& c, const Subject&) {
 
 NANQUEST_CAUSE(loss_scale) = {
     .label = Label::loss_scale,
-    .supersedes = {Label::div_zero, Label::fp16_overflow, Label::bad_setting, Label::bad_data,
-                   Label::bad_state, Label::zero_times_inf, Label::eps_underflow},
+    .depth = Depth::meaning,
     .examine = examine_loss_scale,
 };
 

@@ -211,6 +211,7 @@ NANQUEST_CAUSE(mask_overflow) = {
             {"where", ""},
             {"baddbmm", "self"},
             {"addmm", "self"}},
+    .depth = Depth::operand,
     .examine = examine_mask_overflow,
 };
 

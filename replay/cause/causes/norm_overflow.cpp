@@ -109,6 +109,7 @@ Finding finding(const Case& c, const std::vector<std::int32_t>& way, double exac
   f.advice =
       "Compute the norm in fp32 or fp64, or scale the gradients by their largest value first "
       "(amax * norm(g / amax)); unscale them before clipping.";
+  f.needs = FormatHalf::range;
   const bool low = limit < 1e6;
   f.wanted.push_back(
       ops_in(c, "the norm of the gradients (" + c.op_text(way.front()) + " and what follows to its root)",
@@ -144,6 +145,7 @@ std::optional<Finding> examine_norm_overflow(const Case& c, const Subject&) {
 NANQUEST_CAUSE(norm_overflow) = {
     .label = Label::norm_overflow,
     .origins = {Origin::op},
+    .depth = Depth::purpose,
     .examine = examine_norm_overflow,
 };
 

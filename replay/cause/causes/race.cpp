@@ -154,9 +154,7 @@ std::optional<Finding> examine_race(const Case& c, const Subject&) {
 
 NANQUEST_CAUSE(race) = {
     .label = Label::race,
-    .supersedes = {Label::bad_data, Label::log_zero, Label::div_zero, Label::domain, Label::exp_overflow,
-                   Label::fp16_overflow, Label::zero_times_inf, Label::inf_logit, Label::singular_grad,
-                   Label::unselected_branch, Label::eps_underflow, Label::bad_setting},
+    .depth = Depth::meaning,
     .examine = examine_race,
 };
 

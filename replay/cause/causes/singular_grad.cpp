@@ -122,10 +122,10 @@ std::optional<Finding> examine_singular_grad(const Case& c, const Subject&) {
   const std::vector<std::int64_t> reduced = reduced_dimensions(c, forward);
   const Slopes* slopes = explaining(calls, bad, reduced);
   if (!slopes) return std::nullopt;
-  if (sent_zero(c, c.op_index(), bad, reduced) && slopes->singular.sizes() == bad.sizes() &&
-      loss_ignores(c, forward, bad))
-    return std::nullopt;
-  return finding(c, forward, *slopes, count_true(bad));
+  Finding f = finding(c, forward, *slopes, count_true(bad));
+  if (sent_zero(c, c.op_index(), bad, reduced))
+    f.explanation += " The gradient that was sent there is exactly zero, and zero times infinity is NaN.";
+  return f;
 }
 
 }  // namespace
@@ -134,7 +134,6 @@ NANQUEST_CAUSE(singular_grad) = {
     .label = Label::singular_grad,
     .origins = {Origin::op},
     .derivative_of = true,
-    .yields_to = {Label::unselected_branch, Label::logspace_inf_grad},
     .examine = examine_singular_grad,
 };
 

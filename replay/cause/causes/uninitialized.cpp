@@ -10,6 +10,7 @@
 #include "replay/case/host_data.h"
 #include "replay/case/values.h"
 #include "replay/cause/cause.h"
+#include "replay/verdict/numbers.h"
 
 namespace nanquest {
 namespace {
@@ -46,8 +47,94 @@ std::vector<std::int32_t> sources(const Case& c) {
   return {found.begin(), found.end()};
 }
 
+/// The bits that PyTorch's deterministic mode fills fresh memory with. Arithmetic of the processor makes
+/// others.
+at::Tensor is_fill(const at::Tensor& t) {
+  const at::Tensor fill = at::full({1}, std::numeric_limits<double>::quiet_NaN(), t.options());
+  const auto bits = t.element_size() == 4 ? at::kInt : t.element_size() == 8 ? at::kLong : at::kShort;
+  return t.contiguous().view(bits) == fill.view(bits);
+}
+
+/// Elements that the op leaves as they were handed out: NaN where fresh memory is filled with it, something
+/// else where it is not, and all others the same both times. Undefined if it can't be run here.
+at::Tensor left_here(const Case& c, const at::Tensor& bad) {
+  at::Context& context = at::globalContext();
+  const bool deterministic = context.deterministicAlgorithms(),
+             filling = context.deterministicFillUninitializedMemory();
+  const auto outputs = [&](bool fill) {
+    context.setDeterministicAlgorithms(fill, true);
+    context.setDeterministicFillUninitializedMemory(fill);
+    return evaluate_all(*c.op(), c.values(c.op_index()).arguments, Precision::as_recorded);
+  };
+  const auto filled = outputs(true), plain = outputs(false);
+  context.setDeterministicAlgorithms(deterministic,
+                                     deterministic && context.deterministicAlgorithmsWarnOnly());
+  context.setDeterministicFillUninitializedMemory(filling);
+  if (!filled || !plain || filled->size() != plain->size()) return {};
+  for (std::size_t i = 0; i < filled->size(); ++i) {
+    const at::Tensor& a = (*filled)[i];
+    if (!a.defined() || !a.is_floating_point() || a.sizes() != bad.sizes()) continue;
+    return at::logical_and(is_fill(a), at::logical_not(is_fill((*plain)[i])));
+  }
+  return {};
+}
+
+/// "rows 12 to 15" of the first dimension; "" where the elements are no whole rows.
+std::string rows_text(const at::Tensor& mask) {
+  if (mask.dim() == 0) return "";
+  const at::Tensor any = mask.dim() > 1 ? mask.flatten(1).any(1) : mask,
+                   all = mask.dim() > 1 ? mask.flatten(1).all(1) : mask;
+  if (!at::equal(any, all)) return "";
+  const at::Tensor rows = any.nonzero().flatten();
+  const auto first = rows[0].item<std::int64_t>(), last = rows[-1].item<std::int64_t>();
+  if (last - first + 1 != rows.numel()) return std::to_string(rows.numel()) + " rows";
+  return first == last ? "row " + std::to_string(first)
+                       : "rows " + std::to_string(first) + " to " + std::to_string(last);
+}
+
+/// An operator that is none of PyTorch's left a part of what it returns as its memory was handed out.
+std::optional<Finding> left_unwritten(const Case& c) {
+  if (c.op()->name.starts_with("aten::") || c.op()->name.starts_with("c10d") ||
+      c.culprit().origin != word(Origin::op))
+    return std::nullopt;
+  const OpValues& values = c.values(c.op_index());
+  const at::Tensor out = values.bad_output();
+  if (!out.defined() || !out.is_floating_point() || out.element_size() < 2) return std::nullopt;
+  for (const at::Tensor& t : tensors_in(values.arguments))
+    if (!all_finite(t)) return std::nullopt;
+  const at::Tensor bad = bad_mask(out);
+  at::Tensor left = left_here(c, bad);
+  const bool tried = left.defined();
+  if (!tried) {
+    const auto& environment = c.doc().environment;
+    const auto found = environment.find("deterministic_algorithms");
+    if (found == environment.end() || found->second != "true") return std::nullopt;
+    left = is_fill(out);
+  }
+  const std::string rows = rows_text(bad);
+  if (count_true(bad) == 0 || count_true(at::logical_and(bad, at::logical_not(left))) > 0 ||
+      (!tried && rows.empty()))
+    return std::nullopt;
+  Finding f;
+  f.not_computed = true;
+  f.source = tried ? "the operator run on what it was given, with fresh memory filled with NaN and not"
+                   : "the bits of what it returned: those that deterministic mode fills fresh memory with";
+  f.evidence.push_back({"elements that the operator left as its memory was handed out",
+                        std::to_string(count_true(bad)) + " of " + std::to_string(bad.numel())});
+  f.explanation =
+      (rows.empty() ? count_text(count_true(bad), "element") : rows) + " of what " + c.op_text(c.op_index()) +
+      " returned were written by nobody: they hold what lay in its memory before (" +
+      (tried ? "filled with NaN it is NaN there, and otherwise not" : "the NaN of deterministic mode") + ").";
+  f.advice =
+      "Let the operator write all of its output (check the ranges that its kernel covers), or make it with "
+      "zeros "
+      "instead of empty.";
+  return f;
+}
+
 std::optional<Finding> examine_uninitialized(const Case& c, const Subject&) {
   if (!c.op()) return std::nullopt;
+  if (auto f = left_unwritten(c)) return f;
   const std::vector<std::int32_t> memory = sources(c);
   if (memory.empty()) return std::nullopt;
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
@@ -87,8 +174,8 @@ std::optional<Finding> examine_uninitialized(const Case& c, const Subject&) {
 
 NANQUEST_CAUSE(uninitialized) = {
     .label = Label::uninitialized,
-    .supersedes = {Label::bad_data, Label::bad_state, Label::div_zero, Label::log_zero, Label::domain,
-                   Label::exp_overflow, Label::fp16_overflow, Label::zero_times_inf, Label::inf_logit},
+    .depth = Depth::source,
+    .of_recorded = true,
     .examine = examine_uninitialized,
 };
 

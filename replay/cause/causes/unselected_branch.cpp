@@ -1,8 +1,7 @@
 // UNSELECTED_BRANCH: the branch that where() (or a mask, or a maximum) throws away still sends NaN back.
-// Proof: the loss stays the same when the bad elements of that branch become something else, and backward
-// sent them a gradient of exactly zero: zero times an infinite derivative is NaN. Where the branch itself was
-// infinite or NaN in forward: the loss stays the same and everything is finite with two other numbers in
-// their place.
+// Proof: the branch was infinite or NaN in forward, the loss stays the same when its bad elements become
+// something else, and backward sent them a gradient of exactly zero: zero times an infinite derivative is
+// NaN; or everything is finite with two other numbers in their place.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -70,16 +69,12 @@ Finding finding(const Case& c, std::int32_t forward, const at::Tensor& mask, con
   return f;
 }
 
-/// The loss is finite and does not hang on these elements of the op's result, which are sent a gradient of
-/// zero. A NaN that is sent none and leaves the loss finite was taken out by its value (nan_to_num): with
-/// another in its place it would not be.
-bool thrown_away(const Case& c, std::int32_t forward, const at::Tensor& mask) {
+/// Some of what `forward` made there is no finite number. (Of finite ones with an infinite slope it is the
+/// slope that is to blame, whatever made the gradient zero.)
+bool is_undefined_there(const Case& c, std::int32_t forward, const at::Tensor& mask) {
   const at::Tensor made = c.values(forward).bad_output();
-  if (made.defined() && made.sizes() == mask.sizes() && count_true(mask) > 0 &&
-      c.whole(Precision::as_recorded).loss_finite &&
-      count_true(at::logical_and(mask, at::logical_not(at::isnan(wide(made))))) == 0)
-    return true;
-  return loss_ignores(c, forward, mask);
+  return made.defined() && made.sizes() == mask.sizes() &&
+         count_true(at::logical_and(mask, bad_mask(made))) > 0;
 }
 
 /// The forward op's elements that the bad ones of its derivative belong to; undefined if that isn't clear.
@@ -105,6 +100,14 @@ std::int32_t first_nan(const Case& c, std::int32_t forward) {
   return kNone;
 }
 
+/// All of it is NaN, and the loss is a number: it was taken out by its value (nan_to_num). No function makes
+/// anything else of NaN, so it was a choice.
+bool is_taken_out(const Case& c, std::int32_t forward, const at::Tensor& mask) {
+  const at::Tensor made = wide(c.values(forward).bad_output());
+  return c.whole(Precision::as_recorded).loss_finite &&
+         count_true(at::logical_and(mask, at::logical_not(at::isnan(made)))) == 0;
+}
+
 std::optional<Finding> backward(const Case& c) {
   const std::int32_t forward = c.forward_of(c.op_index());
   if (forward == kNone || c.calls(forward).size() != 1) return std::nullopt;
@@ -112,7 +115,9 @@ std::optional<Finding> backward(const Case& c) {
   const std::vector<std::int64_t> reduced = reduced_dimensions(c, forward);
   if (count_true(bad) == 0 || !sent_zero(c, c.op_index(), bad, reduced)) return std::nullopt;
   const at::Tensor mask = elements_of(c, forward, bad, reduced);
-  if (!mask.defined() || !thrown_away(c, forward, mask)) return std::nullopt;
+  if (!mask.defined() || !is_undefined_there(c, forward, mask) ||
+      !(is_taken_out(c, forward, mask) || loss_ignores(c, forward, mask)))
+    return std::nullopt;
   Finding f = finding(c, forward, mask, bad);
   f.op = first_nan(c, forward);
   return f;
@@ -170,10 +175,7 @@ NANQUEST_CAUSE(unselected_branch) = {
     .label = Label::unselected_branch,
     .origins = {Origin::op},
     .phases = {Phase::forward, Phase::backward},
-    .yields_to = {Label::all_masked_row, Label::logspace_inf_grad},
-    .supersedes = {Label::log_zero, Label::div_zero, Label::domain, Label::exp_overflow, Label::fp16_overflow,
-                   Label::eps_underflow, Label::zero_times_inf, Label::inf_logit, Label::mask_overflow,
-                   Label::empty_reduction},
+    .depth = Depth::use,
     .examine = examine_unselected_branch,
 };
 

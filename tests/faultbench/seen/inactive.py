@@ -1,4 +1,4 @@
-"""A branch that torch.where throws away sends NaN back."""
+"""A branch that torch.where throws away sends NaN back; or a root at 0 behind it does, or an exponential that a wider format holds."""
 
 import pathlib
 import sys
@@ -52,8 +52,10 @@ BRANCH = Truth(cause="UNSELECTED_BRANCH", phase="backward", op=("mul",), module=
                value="nan", fixes=("op",), harm=("gradient", "weight", "state"), decoys=("forward:exp",), by="nan_birth")
 CASES = [
     Case("softplus", Inactive, Program(), BRANCH, vary=VARY),
-    Case("softplus_single", Inactive, Program(net="lstm"), Truth(**{**vars(BRANCH), "precision": "curable", "fixes": ("precision", "op")}), {"shift": 120.0}, VARY),
-    Case("root", Inactive, Program(net="mlp"), Truth(**{**vars(BRANCH), "op": ("div",), "decoys": ()}),
+    Case("softplus_single", Inactive, Program(net="lstm"),
+         Truth(**{**vars(BRANCH), "cause": "EXP_OVERFLOW", "phase": "forward", "op": ("exp",), "value": "+inf", "decoys": (), "by": "birth",
+                  "precision": "curable", "fixes": ("precision", "op")}), {"shift": 120.0}, VARY),
+    Case("root", Inactive, Program(net="mlp"), Truth(**{**vars(BRANCH), "cause": "SINGULAR_GRAD", "op": ("div",), "decoys": ()}),
          {"kind": "root", "shift": 0.0, "usual": 1.0}, {**VARY, "precision": ("fp32",)}),
     Case("log", Inactive, Program(net="cnn"), Truth(**{**vars(BRANCH), "op": ("div",), "decoys": ("forward:log",)}),
          {"kind": "log", "shift": 0.0, "usual": 1.0}, {**VARY, "precision": ("fp32",)}),

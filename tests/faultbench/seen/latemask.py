@@ -47,8 +47,9 @@ LATE = {"cause": "UNSELECTED_BRANCH", "phase": "backward", "module": ("",), "ori
 ALWAYS = {**LATE, "precision": "structural", "fixes": ("op",)}
 ZERO = {"usual": 1.0, "odd": 0.0}
 CASES = [
-    Case("ratio", LateMask, Program(net="decoder", precision="bf16"), Truth(**LATE, op=("mul",), precision="curable", fixes=("precision", "op"), decoys=("forward:exp",)),
-         vary=VARY),
+    Case("ratio", LateMask, Program(net="decoder", precision="bf16"),
+         Truth(**{**LATE, "cause": "EXP_OVERFLOW", "phase": "forward", "value": "+inf", "by": "birth"}, op=("exp",), precision="curable",
+               fixes=("precision", "op")), vary=VARY),
     Case("nan_to_num", LateMask, Program(net="lstm", optimizer="adam"), Truth(**ALWAYS, op=("div",), decoys=("forward:div",)), {"kind": "nan_to_num", **ZERO}, VARY,
          "pytorch/pytorch #94700"),
     Case("selected_late", LateMask, Program(net="mlp", optimizer="hand"), Truth(**ALWAYS, op=("div",), decoys=("forward:log1p",)), {"kind": "log1p", **ZERO}, VARY,

@@ -90,7 +90,8 @@ TEST(BadData, NaNThatIsWrittenIntoWhatTheModelMadeIsNoData) {
                       hidden.masked_fill_(at::arange(4) == 1, kNaN);
                       return hidden.square().sum();
                     }).verdict();
-  EXPECT_EQ(v.cause, Label::unknown) << v.explanation;
+  EXPECT_EQ(v.cause, Label::bad_setting) << v.explanation;
+  EXPECT_EQ(v.origin, Origin::op);
 }
 
 TEST(BadData, WhatTheProgramItselfFilledDuringTheStep) {

@@ -170,5 +170,70 @@ TEST(BadSetting, ABadStateIsNot) {
   EXPECT_EQ(incident.finding().label, Label::bad_state);
 }
 
+/// What the program wrote into what a model computed, in each way of writing it.
+TEST(BadSetting, ANumberThatIsWrittenIntoWhatWasComputed) {
+  const at::Tensor w = leaf(at::randn({4, 3}));
+  const at::Tensor mask = at::arange(4).unsqueeze(1) == 2;
+  for (const auto& write : std::vector<std::function<at::Tensor(const at::Tensor&)>>{
+           [&](const at::Tensor& h) { return h.masked_fill(mask, kNaN); },
+           [&](const at::Tensor& h) { return at::where(mask, kNaN, h); },
+           [&](const at::Tensor& h) {
+             const at::Tensor copy = h.clone();
+             copy[2].fill_(kNaN);
+             return copy;
+           },
+           [&](const at::Tensor& h) {
+             const at::Tensor copy = h.clone();
+             copy[2].copy_(at::full({}, kNaN));
+             return copy;
+           },
+           [&](const at::Tensor& h) {
+             const at::Tensor copy = h.clone();
+             copy.index_put_({at::tensor({2}, at::kLong)}, at::scalar_tensor(kNaN));
+             return copy;
+           },
+           [&](const at::Tensor& h) { return h.index_fill(0, at::tensor({2}, at::kLong), kNaN); },
+           [&](const at::Tensor& h) {
+             return at::constant_pad_nd(h, {0, 1}, kNaN);
+           }}) {
+    StepState state;
+    state.parameters = {{"w", w}};
+    w.mutable_grad() = at::Tensor();
+    const Verdict v = Incident(state, [&] {
+                        const at::Tensor loss = write(w * 2).pow(2).mean();
+                        loss.backward();
+                        return loss;
+                      }).verdict();
+    EXPECT_EQ(v.cause, Label::bad_setting) << v.explanation;
+    EXPECT_EQ(v.origin, Origin::op) << v.explanation;
+    EXPECT_EQ(v.phase, Phase::forward);
+  }
+}
+
+/// The difference of a model and its copy is zero, and no mask.
+TEST(BadSetting, AnInfiniteFactorOfWhatHappensToBeZero) {
+  const at::Tensor w = leaf(at::randn({4, 3})), copy = w.detach().clone(), x = at::randn({5, 4});
+  const auto difference = [&] { return at::mm(x, w) - at::mm(x, copy); };
+  for (const auto& loss : std::vector<std::function<at::Tensor()>>{
+           [&] { return -at::log_sigmoid(difference() * kInf).mean(); },
+           [&] { return -at::log_sigmoid(difference() * at::full({}, kInf)).mean(); },
+           [&] { return at::softplus(kInf * difference()).mean(); },
+           [&] { return (difference() * kInf).abs().sum(); },
+           [&] { return at::sigmoid(at::mul(difference(), at::scalar_tensor(kInf))).sum(); }}) {
+    const Finding f = testing::found_in(w, loss);
+    EXPECT_EQ(f.label, Label::bad_setting) << f.explanation;
+  }
+}
+
+TEST(BadSetting, AnInfinityTimesAMaskIsZeroTimesInfinity) {
+  const at::Tensor w = leaf(at::randn({2, 4})), keep = at::tensor({1.f, 0.f, 1.f, 1.f});
+  for (const auto& mask : std::vector<std::function<at::Tensor()>>{
+           [&] { return 1 - keep; }, [&] { return (keep == 0).to(at::kFloat); },
+           [&] { return (w.detach() > 9).to(at::kFloat); }}) {
+    const Finding f = testing::found_in(w, [&] { return (at::exp(w) + mask() * kInf).sum(); });
+    EXPECT_EQ(f.label, Label::zero_times_inf) << f.explanation;
+  }
+}
+
 }  // namespace
 }  // namespace nanquest

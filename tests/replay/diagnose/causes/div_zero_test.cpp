@@ -149,5 +149,27 @@ TEST(DivZero, ZeroOverZeroInBackwardIsNotDivZero) {
   EXPECT_NE(incident.finding().label, Label::div_zero);
 }
 
+/// The infinity is consumed to something finite, and backward multiplies it by 0: the division is at fault.
+TEST(DivZero, BehindAFunctionThatSaturates) {
+  const at::Tensor w = leaf(at::tensor({1.f, 2.f, 3.f})), low = at::tensor({0.f, 1.f, 0.5f});
+  for (const auto& f : std::vector<std::function<at::Tensor(const at::Tensor&)>>{
+           [](const at::Tensor& x) { return at::atan(x); }, [](const at::Tensor& x) { return at::tanh(x); },
+           [](const at::Tensor& x) { return at::sigmoid(x); },
+           [](const at::Tensor& x) { return at::exp(-x); }, [](const at::Tensor& x) { return at::erf(x); },
+           [](const at::Tensor& x) { return at::erfc(x * 2); },
+           [](const at::Tensor& x) { return at::tanh(x * x); },
+           [](const at::Tensor& x) { return at::atan(x.to(at::kDouble)).to(at::kFloat); },
+           [](const at::Tensor& x) { return at::tanh(x * 40); }}) {
+    for (const auto& divided :
+         std::vector<std::function<at::Tensor()>>{[&] { return (f(w / (w * low)) - 0.7).pow(2).mean(); },
+                                                  [&] { return f(at::reciprocal(w * low)).sum(); }}) {
+      w.mutable_grad() = at::Tensor();
+      const Verdict v = trained(w, divided).verdict();
+      EXPECT_EQ(v.cause, Label::div_zero) << v.culprit.op << ": " << v.explanation;
+      EXPECT_EQ(v.phase, Phase::forward) << v.culprit.op;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace nanquest

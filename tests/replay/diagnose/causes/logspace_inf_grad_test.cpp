@@ -9,7 +9,8 @@ using testing::Incident;
 using testing::kInf;
 using testing::leaf;
 
-/// No fix of it can be verified yet: both differences of the derivative go wrong, and they are mended one by one.
+/// No fix of it can be verified yet: both differences of the derivative go wrong, and they are mended one by
+/// one.
 TEST(LogspaceInfGrad, ItsSampleIsExplained) {
   const Verdict v = testing::sample_verdict("logspace_inf_grad", 1);
   EXPECT_EQ(v.cause, Label::logspace_inf_grad) << v.explanation;

@@ -16,7 +16,8 @@ TEST(NormOverflow, ItsSampleIsExplainedAndTheFixIsVerified) {
                                            .precision = PrecisionVerdict::curable});
 }
 
-/// A step whose gradients are `size` each, clipped by `clip` (which is given the gradients) before the update.
+/// A step whose gradients are `size` each, clipped by `clip` (which is given the gradients) before the
+/// update.
 Finding clipped(double size, at::ScalarType type,
                 const std::function<at::Tensor(const std::vector<at::Tensor>&)>& norm_of) {
   const at::Tensor a = at::ones({30, 30}).to(type).set_requires_grad(true);

@@ -75,8 +75,27 @@ TEST(SingularGrad, OtherFunctionsFormatsAndPlaces) {
 
 TEST(SingularGrad, UnselectedBranchIsNotSingularGrad) {
   const at::Tensor w = leaf(at::tensor({0.f, 4.f}));
-  EXPECT_NE(finding_of({w}, [&] { return at::where(w > 0, at::sqrt(w), at::zeros({2})).sum(); }).label,
+  EXPECT_NE(finding_of({w}, [&] { return at::where(w > 0, at::log(w), at::zeros({2})).sum(); }).label,
             Label::singular_grad);
+}
+
+/// A distance of 0 behind a closed hinge: the gradient that comes back is exactly zero.
+TEST(SingularGrad, WhateverMadeTheGradientZero) {
+  const at::Tensor w = leaf(at::tensor({1.f, 2.f, 3.f, 4.f}).view({2, 2})), same = at::tensor({1.f, 0.f});
+  const at::Tensor other = at::tensor({1.f, 2.f, 3.5f, 4.f}).view({2, 2});
+  const auto hinged = [&](const at::Tensor& d) {
+    return (same * at::relu(d - 0.1) + (1 - same) * at::relu(1 - d)).mean();
+  };
+  for (const auto& distance : std::vector<std::function<at::Tensor()>>{
+           [&] { return (w - other).square().sum(1).sqrt(); },
+           [&] { return (w - other).pow(2).sum(1).pow(0.5); },
+           [&] { return ((w - other).abs().sum(1) * 2).sqrt(); },
+           [&] { return (w.to(at::kDouble) - other).square().sum(1).sqrt().to(at::kFloat); },
+           [&] { return at::acos(1 - (w - other).square().sum(1)); },
+           [&] { return (w - other).square().mean(1).pow(0.25); }}) {
+    const Finding f = finding_of({w}, [&] { return hinged(distance()); });
+    EXPECT_EQ(f.label, Label::singular_grad) << f.explanation;
+  }
 }
 
 TEST(SingularGrad, TinyArgumentsWhoseDerivativeOverflowsAreNotSingular) {

@@ -17,31 +17,31 @@ TEST(UnselectedBranch, ItsSampleIsExplainedAndTheFixIsVerified) {
                                                .poison = {2}});
 }
 
-TEST(UnselectedBranch, WhereOverRootPowAndLog) {
+TEST(UnselectedBranch, WhereOverPolesAndWhatIsUndefined) {
   const at::Tensor w = leaf(at::tensor({0.f, 4.f, 0.f, 9.f}));
   const at::Tensor zero = at::zeros({4});
   const auto branch = [&](const std::function<at::Tensor()>& f) {
     return found_in(w, [&] { return at::where(w > 0, f(), zero).sum(); });
   };
   for (const auto& f : std::vector<std::function<at::Tensor()>>{
-           [&] { return at::sqrt(w); }, [&] { return at::pow(w, 0.3); }, [&] { return at::log(w); },
-           [&] { return at::rsqrt(w); }, [&] { return at::reciprocal(w); }, [&] { return 3 / w; },
-           [&] { return at::sqrt(w.to(at::kHalf)).to(at::kFloat); },
-           [&] { return at::sqrt(w.to(at::kDouble)).to(at::kFloat) * 2; }}) {
+           [&] { return at::log(w); }, [&] { return at::pow(w, -0.3); }, [&] { return at::rsqrt(w); },
+           [&] { return at::reciprocal(w); }, [&] { return 3 / w; }, [&] { return at::sqrt(w - 1); },
+           [&] { return at::log(w.to(at::kHalf)).to(at::kFloat); },
+           [&] { return at::rsqrt(w.to(at::kDouble)).to(at::kFloat) * 2; }}) {
     const Finding finding = branch(f);
     EXPECT_EQ(finding.label, Label::unselected_branch) << finding.explanation;
   }
 }
 
 TEST(UnselectedBranch, ItsPlaceboTouchesOtherElementsOfTheBranch) {
-  // What the root is taken of comes from a bias alone: there a number would heal as well.
+  // What the logarithm is taken of comes from a bias alone: there a number would heal as well.
   const at::Tensor w = leaf(at::tensor({0.f, 2.f, 3.f}));
   StepState state;
   state.parameters = {{"w", w}};
   const Verdict v = Incident(state, [&] {
                       const at::Tensor square = (w * 1).square();
-                      const at::Tensor root = at::where(square > 0, at::sqrt(square), at::zeros({3}));
-                      const at::Tensor loss = (root - 1).square().mean();
+                      const at::Tensor size = at::where(square > 0, at::log(square), at::zeros({3}));
+                      const at::Tensor loss = (size - 1).square().mean();
                       loss.backward();
                       return loss;
                     }).verdict();
@@ -50,10 +50,17 @@ TEST(UnselectedBranch, ItsPlaceboTouchesOtherElementsOfTheBranch) {
   EXPECT_TRUE(v.fix->verified);
 }
 
-TEST(UnselectedBranch, AnOverflowThatIsThrownAway) {
-  const at::Tensor w = leaf(at::tensor({200.f, 1.f, -3.f}));
+TEST(UnselectedBranch, AnOverflowOfEveryFormatThatIsThrownAway) {
+  const at::Tensor w = leaf(at::tensor({900.f, 1.f, -3.f}));
   const Finding f = found_in(w, [&] { return at::where(w > 80, w, at::log1p(at::exp(w))).sum(); });
   EXPECT_EQ(f.label, Label::unselected_branch) << f.explanation;
+}
+
+TEST(UnselectedBranch, WhatAWiderRangeHoldsIsNot) {
+  // exp(200) is a number in fp64.
+  const at::Tensor w = leaf(at::tensor({200.f, 1.f, -3.f}));
+  const Finding f = found_in(w, [&] { return at::where(w > 80, w, at::log1p(at::exp(w))).sum(); });
+  EXPECT_EQ(f.label, Label::exp_overflow) << f.explanation;
 }
 
 TEST(UnselectedBranch, WhatForwardThrowsAwayDoesItsHarmInBackward) {
@@ -95,12 +102,17 @@ TEST(UnselectedBranch, TheChoiceMustComeBeforeTheFirstSingularOp) {
   EXPECT_NE(v.fix->change.find("aten::acos"), std::string::npos) << v.fix->change;
 }
 
-TEST(UnselectedBranch, AMaskOfZerosAndAMaximum) {
-  const at::Tensor w = leaf(at::tensor({0.f, 4.f})), keep = at::tensor({0.f, 1.f});
-  const Finding masked = found_in(w, [&] { return (at::sqrt(w) * keep).sum(); });
-  EXPECT_EQ(masked.label, Label::unselected_branch) << masked.explanation;
-  const Finding clamped = found_in(w, [&] { return at::clamp_min(at::sqrt(w), 1e-3).sum(); });
-  EXPECT_EQ(clamped.label, Label::unselected_branch) << clamped.explanation;
+TEST(UnselectedBranch, MasksMaximaAndIndices) {
+  const at::Tensor w = leaf(at::tensor({0.f, 4.f})), keep = at::arange(2) == 0;
+  for (const auto& choose : std::vector<std::function<at::Tensor(const at::Tensor&)>>{
+           [&](const at::Tensor& y) { return y.masked_fill(keep, 0); },
+           [](const at::Tensor& y) { return at::clamp_min(y, 1e-3); },
+           [](const at::Tensor& y) { return at::relu(y); },
+           [](const at::Tensor& y) { return at::maximum(y, at::full_like(y, -2)); },
+           [](const at::Tensor& y) { return y.index({at::tensor({1}, at::kLong)}); }}) {
+    const Finding f = found_in(w, [&] { return choose(at::log(w)).sum(); });
+    EXPECT_EQ(f.label, Label::unselected_branch) << f.explanation;
+  }
 }
 
 TEST(UnselectedBranch, WholeRowsOfAReduction) {
@@ -109,7 +121,7 @@ TEST(UnselectedBranch, WholeRowsOfAReduction) {
   const at::Tensor w = leaf(values);
   const at::Tensor valid = at::arange(3) != 1;
   const Finding f =
-      found_in(w, [&] { return at::where(valid, w.pow(2).sum(1).sqrt(), at::zeros({3})).sum(); });
+      found_in(w, [&] { return at::where(valid, w.pow(2).sum(1).log(), at::zeros({3})).sum(); });
   EXPECT_EQ(f.label, Label::unselected_branch) << f.explanation;
 }
 
@@ -141,10 +153,17 @@ TEST(UnselectedBranch, ADerivativeOfZeroThatIsNoSelectionIsNot) {
   EXPECT_EQ(f.label, Label::singular_grad) << f.explanation;
 }
 
-TEST(UnselectedBranch, SaturationIsNoSelection) {
-  // tanh(1 / 0) = 1 counts in the loss.
-  const at::Tensor w = leaf(at::tensor({0.f, 4.f}));
-  EXPECT_NE(found_in(w, [&] { return at::tanh(at::reciprocal(w)).sum(); }).label, Label::unselected_branch);
+TEST(UnselectedBranch, ASlopeThatIsInfiniteWhereForwardIsFiniteIsNot) {
+  const at::Tensor w = leaf(at::tensor({0.f, 4.f})), keep = at::tensor({0.f, 1.f}), none = at::zeros({2});
+  for (const auto& f : std::vector<std::function<at::Tensor()>>{
+           [&] { return at::where(w > 0, at::sqrt(w), none); },
+           [&] { return at::where(w > 0, at::pow(w, 0.3), none); }, [&] { return at::sqrt(w) * keep; },
+           [&] { return at::clamp_min(at::sqrt(w), 1e-3); },
+           [&] { return keep * at::relu(at::sqrt(w) - 0.1) + (1 - keep) * at::relu(-1 - at::sqrt(w)); },
+           [&] { return at::where(w > 0, at::acos(w * 0 + 1), none); }}) {
+    const Finding finding = found_in(w, [&] { return f().sum(); });
+    EXPECT_EQ(finding.label, Label::singular_grad) << finding.explanation;
+  }
 }
 
 TEST(UnselectedBranch, BadBatchUnderAMaskIsNot) {
