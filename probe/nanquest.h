@@ -51,7 +51,7 @@
 
 namespace nanquest {
 
-/// How much the probe does per step (design §4). At every level gradients are cleared, unscaled and judged,
+/// How much the probe does per step. At every level gradients are cleared, unscaled and judged,
 /// and a bad step is undone.
 enum class Level : std::uint8_t {
   off,    ///< nothing is recorded or written

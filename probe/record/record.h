@@ -1,4 +1,4 @@
-/// Recording one step: the face of probe/capture.
+/// Recording one step: the interface of probe/record.
 ///
 ///     StepState state;                       // names for what the step reads from outside
 ///     state.parameters = {{"fc.weight", w}, {"fc.bias", b}};

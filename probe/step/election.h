@@ -13,9 +13,8 @@
 /// machines each of them elects its own.
 ///
 ///     Election election(run_dir, rank, world_size, {});
-///     const Seat seat = election.hold(step, {Standing::made_here, 12, "aten::log in head (forward) made
-///     …"}); if (seat.whole) write_snapshot(…);      // else its row has been written, and seat.first
-///     is the rank whose file to read
+///     const Seat seat = election.hold(step, {Standing::made_here, 12, "aten::log in head made 1 x -inf"});
+///     if (seat.whole) write_snapshot(…);   // else its row is written, and seat.first is the rank to read
 #pragma once
 
 #include <chrono>

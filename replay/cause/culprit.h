@@ -6,7 +6,7 @@
 
 namespace nanquest {
 
-/// Asks probe/capture's analysis again if the doc names none. A collective is no culprit if this rank itself
+/// Runs probe/trace's analysis again if the doc names none. A collective is no culprit if this rank itself
 /// put the bad values into it: then it is what they came from, often a weight that other processes hold parts
 /// of, which the program gathers before it computes.
 void ensure_culprit(SnapshotDoc& doc);

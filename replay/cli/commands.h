@@ -1,5 +1,5 @@
 /// The sub-commands of nanquest-replay: one function each, in a file of its own. Results go to stdout,
-/// progress and failures to stderr; the returned number is the program's exit code (design §8).
+/// progress and failures to stderr; the returned number is the program's exit code.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace nanquest::cli {
 
-/// Exit code of a program that Ctrl-C ended (design §8).
+/// Exit code of a program that Ctrl-C ended.
 inline constexpr int kInterrupted = 130;
 
 /// What every sub-command shares.

@@ -24,7 +24,7 @@ class Case;
 /// How much of the step a change touches; a fix is minimal if nothing of a smaller size fixes it.
 enum class ChangeSize : std::uint8_t { op = 0, neighbours = 1, ops = 2, module = 3, step = 4 };
 
-/// What a person pays for a change, cheapest first (design §7).
+/// The price of a change for a person, cheapest first.
 enum class Price : std::uint8_t {
   other_format = 0,
   protect_op = 1,

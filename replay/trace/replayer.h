@@ -184,7 +184,7 @@ Result<at::Tensor> read_as_tensor(const SnapshotReader& file, const std::string&
 /// The device that the step's memory lay on, as the recording names it: the first that is no "cpu".
 std::string recorded_device(const SnapshotDoc& doc);
 
-/// Bit-for-bit comparison with the hash ladder (design §5).
+/// Bit-for-bit comparison with the hash ladder.
 struct VerifyResult {
   bool bit_exact = false;
   std::string basis;  ///< "every_output" or "survivors"

@@ -1,7 +1,7 @@
 /// statistics: those of a trace that was recorded without any.
 ///
-/// A standing trace keeps what a step read from outside and the order of its ops, but looks at no values
-/// (design §4). Replay has them: one run as recorded gives every tensor row its statistics, and each op that
+/// A standing trace keeps what a step read from outside and the order of its ops, but looks at no values.
+/// Replay has them: one run as recorded gives every tensor row its statistics, and each op that
 /// made non-finite values out of finite ones is computed one precision up on the same inputs. Then
 /// find_culprit works as on a watched step.
 #pragma once
