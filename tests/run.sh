@@ -123,7 +123,7 @@ case "$mode" in
     ;;
   bench)
     configure release build
-    build build benches
+    build build benches nanquest_attach_python nanquest-replay
     run_benchmarks
     ;;
   asan)

@@ -38,6 +38,10 @@ MODELS = {"gpt2": (2, 4, 3, LARGE), "gpt2-compiled": (2, 4, 2, LARGE[:1]), "gpt2
 EVERY = 50   # steps, of which the default watches one
 PROCESSES = {"gpt2-fsdp2": 2}   # 1 for all others
 KEEPING = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40)}
+ROUNDS = int(os.environ.get("NANQUEST_BENCH_ROUNDS", 0))  # 1: a test that everything still runs, not how fast: one round, one launch
+if ROUNDS:
+    MODELS = {model: (steps, ROUNDS, 1, goals) for model, (steps, _, _, goals) in MODELS.items()}
+    KEEPING = {}
 
 
 class Worker:

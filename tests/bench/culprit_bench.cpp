@@ -59,7 +59,7 @@ SnapshotDoc columns() {
 
 void measure(const std::string& name, SnapshotDoc doc) {
   std::vector<double> seconds;
-  for (int i = 0; i < 5; ++i) seconds.push_back(bench::seconds([&] { (void)find_culprit(doc); }));
+  for (int i = 0; i < bench::rounds(5); ++i) seconds.push_back(bench::seconds([&] { (void)find_culprit(doc); }));
   bench::report(name, seconds, 1.0, bench::Better::lower);
 }
 

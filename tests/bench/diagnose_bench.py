@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a diagnosis costs beside the step that it is about: "name ratio goal ok|short spread", one line each.
 
-usage: diagnose_bench.py [large|long ...]   (default: both)
+usage: diagnose_bench.py [large|long ...]   (default: both; NANQUEST_BENCH_ROUNDS=1: small ones, to see that it still runs)
 
   large  a transformer of 100 million parameters under AdamW whose loss is the logarithm of a zero. Time is that of
          nanquest-replay with all its experiments, over that of a training step in a process without the probe; memory
@@ -28,6 +28,7 @@ COMMON = """
     from torch import nn
     torch.manual_seed(0)
 """
+ROUNDS = int(os.environ.get("NANQUEST_BENCH_ROUNDS", 0))
 LARGE = COMMON + """
     class Block(nn.Module):
         def __init__(self, width):
@@ -43,7 +44,7 @@ LARGE = COMMON + """
             x = x + self.out(mixed.transpose(1, 2).flatten(2))
             return x + self.down(nn.functional.gelu(self.up(self.norms[1](x))))
 
-    net = nn.Sequential(nn.Embedding(256, 1024), *(Block(1024) for _ in range(8)), nn.Linear(1024, 256))
+    net = nn.Sequential(nn.Embedding(256, WIDTH), *(Block(WIDTH) for _ in range(8)), nn.Linear(WIDTH, 256))
     optimizer = torch.optim.AdamW(net.parameters(), lr=1e-4)
     for step in range(4):
         x = torch.randint(0, 256, (4, 64))
@@ -64,7 +65,7 @@ LONG = COMMON + """
             self.w, self.out = nn.Parameter(torch.ones(8)), nn.Linear(8, 8)
 
         def forward(self, x):
-            for _ in range(17_000):
+            for _ in range(DEPTH):
                 x = torch.tanh(x * self.w + 0.01)
             return self.out(x)
 
@@ -122,11 +123,13 @@ def line(name, ratio, goal, spread):
 def measure(name, program):
     with tempfile.TemporaryDirectory() as scratch:
         file = pathlib.Path(scratch) / "program.py"
-        file.write_text(textwrap.dedent(program))
+        sizes = {"WIDTH": 64, "DEPTH": 170} if ROUNDS else {"WIDTH": 1024, "DEPTH": 17_000}
+        file.write_text("".join(f"{key} = {size}\n" for key, size in sizes.items()) + textwrap.dedent(program))
         alone = [[float(x) for x in found] for found in re.findall(r"step (\S+) (\S+)", finished([sys.executable, file], False))]
         finished([sys.executable, "-m", "nanquest", "run", "--level", "trace", "--run-dir", f"{scratch}/run", sys.executable, file], True)
         incident = next((pathlib.Path(scratch) / "run" / "incidents").glob("*.h5"))
-        used, seconds, out = peak_and_seconds([ROOT / "build" / "bin" / "nanquest-replay", "-q", "--json", "--no-files", incident])
+        programs = pathlib.Path(os.environ.get("NANQUEST_BIN", ROOT / "build" / "bin"))
+        used, seconds, out = peak_and_seconds([programs / "nanquest-replay", "-q", "--json", "--no-files", incident])
         verdict = json.loads(out)
         if (verdict["cause"], verdict["culprit"]["op"]) != ("LOG_ZERO", "aten::log"):
             raise SystemExit(f"diagnose_bench: {name} is said to be {verdict['cause']} at {verdict['culprit']['op']}")

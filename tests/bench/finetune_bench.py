@@ -53,8 +53,7 @@ def report(name, values, goal, better, more=""):
 
 class Turned(Training):
     def peak(self):
-        print("peak", file=self.process.stdin, flush=True)
-        return int(self.process.stdout.readline())
+        return int(self.ask("peak")[0])
 
 
 def measure(name, threads, rounds, scratch):
@@ -69,7 +68,7 @@ def measure(name, threads, rounds, scratch):
         pair = (theirs, ours) if turn % 2 else (ours, theirs)
         times = {worker: worker.seconds(steps) for worker in pair}
         ratios.append(times[theirs] / times[ours])
-        worked.append(theirs.inside / ours.inside)
+        worked.append(theirs.processor / ours.processor)
     if name == "lora":
         report("finetune_lora_step_vs_peft", [1 / ratio for ratio in ratios], 1.1, "<=", f"  processor {1 / statistics.median(worked):.4f}")
         report("finetune_lora_peak_memory_vs_peft", [ours.peak() / theirs.peak()], 1.1, "<=")

@@ -74,6 +74,7 @@ class Guarded {
 /// `size` with as many rows as make a step with clipping as long as its name says on this machine, or a
 /// little longer.
 Size lasting(Size size, double wanted) {
+  if (one_round()) return size;
   for (;; size.rows += (size.rows + 3) / 4) {
     Gpt net(size.width, size.depth, size.rows, size.tokens);
     std::vector<double> times;
@@ -121,7 +122,7 @@ void capture(const Size& size, const std::string& directory, int times) {
       "# capture %s: what a bad step takes beyond a good one, its file on the disk included, in good steps\n",
       size.name);
   std::vector<double> ratios;
-  for (int i = -1; i < times; ++i) {
+  for (int i = -1; i < rounds(times); ++i) {
     guarded.net.gain = good;
     const double step = seconds([&] { guarded.step(); });
     guarded.net.gain = bad;

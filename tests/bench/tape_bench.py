@@ -13,7 +13,7 @@ import statistics
 import sys
 import tempfile
 
-from attach_bench import KEEPING, Worker, missing, report, take_turns
+from attach_bench import KEEPING, ROUNDS, Worker, missing, report, take_turns
 
 # model: (steps of a block and of the tape, rounds a launch, launches, goal)
 MODELS = {"gpt2": (8, 2, 3, 1.02), "tiny": (64, 6, 3, None), "mlp": (64, 12, 3, None)}
@@ -21,6 +21,7 @@ MODELS = {"gpt2": (8, 2, 3, 1.02), "tiny": (64, 6, 3, None), "mlp": (64, 12, 3, 
 
 def measure(model, scratch):
     steps, rounds, launches, goal = MODELS[model]
+    rounds, launches = (ROUNDS, 1) if ROUNDS else (rounds, launches)
     ratios, alone, fastest = [], [], {"trace": float("inf"), "tape": float("inf")}
     for launch in range(launches):
         folder = os.path.join(scratch, str(launch))

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-from attach_bench import HERE, KEEPING, ROOT, Worker, take_turns
+from attach_bench import HERE, KEEPING, ROOT, ROUNDS, Worker, take_turns
 
 # model: (steps a block, rounds, goals of the trainer's ways; None: given to compare with)
 MODELS = {"4x128": (10, 15, {"fused": 1.0, "written": 1.0, "prefetch": None}),
@@ -38,6 +38,7 @@ class Training(Worker):
 
 def measure(model, threads, scratch):
     steps, rounds, goals = MODELS[model]
+    rounds = ROUNDS or rounds
     text = scratch / "text.txt"
     text.write_text("".join(f"line {i * i} of a text to train on\n" for i in range(20000)))
     workers = {"torch": Training([sys.executable, HERE / "throughput_worker.py", model, text, threads])}

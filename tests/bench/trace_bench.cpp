@@ -109,7 +109,7 @@ double settled(Gpt& net, const std::unique_ptr<Observed>& by) {
 template <class Make>
 std::vector<double> paired(Gpt& net, Make&& ours, Make&& reference, int pairs, double per, bool difference) {
   std::vector<double> found;
-  for (int i = 0; i < pairs; ++i) {
+  for (int i = 0; i < rounds(pairs); ++i) {
     double a = 0, b = 0;
     if (i % 2) a = settled(net, ours());
     b = settled(net, reference());

@@ -72,7 +72,8 @@ class Bare {
   double seen_ = 0;
 };
 
-void measure(const Size& size, const std::string& directory) {
+void measure(Size size, const std::string& directory) {
+  if (one_round()) size.steps = 8;
   const TextData data = need(TextData::open(directory + "/text.txt", {.context = size.model.context}));
   LoopConfig config;
   config.steps = size.steps;
@@ -104,7 +105,7 @@ void measure(const Size& size, const std::string& directory) {
   report(std::string("trainer_") + size.name + "_vs_bare_loop", ratios, size.goal, Better::lower);
   // What --prefetch could save at most: it is off by default as long as this is next to nothing.
   std::vector<double> shares;
-  for (std::int64_t i = 0; i < 100; ++i)
+  for (std::int64_t i = 0; i < rounds(100); ++i)
     shares.push_back(seconds([&] { (void)load(trainer->task(), i * size.batch, size.batch); }) * 1e3 /
                      milliseconds[milliseconds.size() / 2]);
   report(std::string("trainer_") + size.name + "_batch_share", shares, 0.01, Better::lower);

@@ -24,7 +24,8 @@ namespace {
 using namespace nanquest;
 using namespace nanquest::viewer;
 
-constexpr std::size_t kOps = 1'000'000, kLayers = 300, kSteps = 20'000;
+const std::size_t kOps = bench::one_round() ? 10'000 : 1'000'000, kSteps = bench::one_round() ? 200 : 20'000;
+constexpr std::size_t kLayers = 300;
 
 /// The ops of the fixture, over and over, each time in another block.
 SnapshotDoc many_ops() {
@@ -150,7 +151,7 @@ class Window {
 void zoom(Session& session, Panel panel, const char* name) {
   Window window(session, panel);
   std::vector<double> times;
-  for (int i = 0; i < 50; ++i) {
+  for (int i = 0; i < bench::rounds(50); ++i) {
     const double middle = static_cast<double>(kSteps) / 2, half = middle / (1 + std::abs(i - 25) * 0.2);
     window.ui().state().steps.first = middle - half;
     window.ui().state().steps.last = middle + half;
@@ -162,12 +163,12 @@ void zoom(Session& session, Panel panel, const char* name) {
 void follow(Session& session, SeriesWriter& writer, const std::string& series) {
   Window window(session, Panel::all);
   std::vector<double> times, ratios, frames;
-  for (std::size_t i = 0; i < 12; ++i) {
-    append(writer, kSteps + i);
+  for (int i = 0; i < bench::rounds(12); ++i) {
+    append(writer, kSteps + static_cast<std::size_t>(i));
     (void)writer.flush();
     bool news = false;
     const double ours = bench::seconds([&] { news = session.poll(); });
-    if (!news || session.history().rows() != kSteps + i + 1)
+    if (!news || session.history().rows() != kSteps + static_cast<std::size_t>(i) + 1)
       std::printf("viewer/following saw nothing new\n");
     frames.push_back(window.frame());
     const double plain = bench::seconds([&] {
