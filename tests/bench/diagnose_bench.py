@@ -87,7 +87,7 @@ LONG = COMMON + """
 def environment(attached):
     path = [str(ROOT / "probe" / "attach" / "python")] if attached else []
     path += filter(None, [os.environ.get("PYTHONPATH")])
-    return dict(os.environ, PYTHONPATH=os.pathsep.join(path), OMP_NUM_THREADS="2",
+    return dict(os.environ, PYTHONPATH=os.pathsep.join(path), OMP_NUM_THREADS="1" if ROUNDS else "2",
                 NANQUEST_ATTACH_LIBRARY=os.environ.get("NANQUEST_ATTACH_LIBRARY",
                                                        str(ROOT / "build" / "lib" / "libnanquest_attach.so")))
 

@@ -11,7 +11,7 @@ MUTATIONS = [
     ("probe/step/gate.cpp", "pass_.run(loss_scale == 1 ? 1 : 1 / loss_scale);", "pass_.run(1);", "step_test", "step_test", "day"),
     ("probe/step/judge.cpp", "if (!loss_finite || !facts.scaler_acts || !can_fall) return", "if (!loss_finite || !facts.scaler_acts) return",
      "nanquest_attach_python", "attach.outside_test", "day"),
-    ("probe/step/incidents.cpp", "if (files_ < max_files_) {", "if (true) {", "probe_test", "probe_test", "day"),
+    ("probe/step/incident_writer.cpp", "if (files_ < options_.max_files) return true;", "return true;", "probe_test", "probe_test", "day"),
     # What is undone, kept, and elected.
     ("probe/step/undo_log.cpp", "for (Buffer& b : buffers_) copy_values(b.copy, b.live);", "", "step_test", "step_test", "day"),
     ("probe/step/undo_log.cpp", "r.generator.set_state(r.state);", "", "step_test", "step_test", "day"),

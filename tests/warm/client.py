@@ -28,14 +28,28 @@ def connected():
     return server
 
 
+def handed_on():
+    """The open files that a program would inherit."""
+    found = []
+    for number in map(int, os.listdir("/proc/self/fd")):
+        try:
+            if os.get_inheritable(number):
+                found.append(number)
+        except OSError:  # the listing's own
+            pass
+    return found
+
+
 def asked(server):
     """The process of the program; None where the server can't be it."""
     umask = os.umask(0)
     os.umask(umask)
     ignored = [number for number in PASSED_ON if signal.getsignal(number) is signal.SIG_IGN]
-    text = json.dumps({"arguments": sys.argv[1:], "environment": dict(os.environ), "folder": os.getcwd(), "umask": umask, "ignored": ignored})
+    files = handed_on()
+    text = json.dumps({"arguments": sys.argv[1:], "environment": dict(os.environ), "folder": os.getcwd(), "umask": umask, "ignored": ignored,
+                       "files": files})
     try:
-        server.sendmsg([text.encode()], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0, 1, 2]))])
+        server.sendmsg([text.encode()], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))])
         return json.loads(server.recv(1 << 16) or "{}").get("process")
     except OSError:
         return None

@@ -4,7 +4,7 @@ and tests start hundreds of programs.
     server.py SOCKET           # starts one unless one answers there; it ends when the parent of who called has ended, and nobody is left
 
 To start a program, run `python` beside the socket (client.py) as if that were the interpreter. It hands over its arguments,
-environment, folder and standard streams, waits, passes signals on, and ends as the program does; to the program it is
+environment, folder and open files, waits, passes signals on, and ends as the program does; to the program it is
 sys.executable. Where the environment asks for what is settled at a start (settled, below), or where no server answers, it becomes
 the real interpreter instead.
 
@@ -17,6 +17,7 @@ taken down at the end, which is another second. Tests of starting and ending use
 
 import array
 import atexit
+import fcntl
 import gc
 import importlib
 import importlib.machinery
@@ -34,7 +35,7 @@ import types
 
 SETTLED = re.compile(r"PYTHON(?!PATH$|DONTWRITEBYTECODE$|UNBUFFERED$)|[GK]?OMP_|MKL_|OPENBLAS_|LD_|MALLOC_|GLIBC_|ATEN_|LC_|LANG|CUDA_"
                      r"|TORCH(?!ELASTIC_|_NCCL_|INDUCTOR_CACHE_DIR$)|PYTORCH_")
-BUFFER = 1 << 20
+BUFFER, FILES = 1 << 20, 250  # bytes of a request, and files with it: as many as Linux takes
 
 
 def settled(environment):
@@ -79,7 +80,12 @@ def streams(unbuffered):
 def become(asked, files):
     """This process, just forked, as a start of Python with `asked["arguments"]`; returns what is to be run as the program."""
     os.setsid()
-    for number, file in enumerate(files):
+    for number in {0, 1, 2}.difference(asked["files"]):
+        os.close(number)
+    aside = [fcntl.fcntl(file, fcntl.F_DUPFD, 1000) for file in files]  # none of them has a number that another one is to have
+    for file in files:
+        os.close(file)
+    for number, file in zip(asked["files"], aside):
         os.dup2(file, number)
         os.close(file)
     os.chdir(asked["folder"])
@@ -162,7 +168,7 @@ class Server:
     def _hear(self, connection):
         files = array.array("i")
         try:
-            text, more, _, _ = connection.recvmsg(BUFFER, socket.CMSG_SPACE(3 * files.itemsize))
+            text, more, _, _ = connection.recvmsg(BUFFER, socket.CMSG_SPACE(FILES * files.itemsize))
         except ConnectionError:
             text, more = b"", []
         for _, _, data in more:

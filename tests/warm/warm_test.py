@@ -103,6 +103,16 @@ class WarmTest(unittest.TestCase):
             self.assertEqual((code, said.split()), (0, [REAL, more.get("OMP_NUM_THREADS", "1")]), told)
         self.assertEqual(self.ran(WARM, ["-W", "error", "-c", "import sys; print(sys.executable)"])[1].strip(), REAL)
 
+    def test_files_that_are_handed_on(self):
+        for python in (REAL, WARM):
+            read, write = os.pipe()
+            subprocess.run([python, "-c", f"import os; os.write({write}, b'said'); print('out')"], pass_fds=[write], check=True,
+                           capture_output=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+            os.close(write)
+            self.assertEqual(os.read(read, 100), b"said")
+            self.assertEqual(os.read(read, 100), b"")
+            os.close(read)
+
     def started(self):
         process = subprocess.Popen([WARM, "-c", WAITS], env={**os.environ, "OMP_NUM_THREADS": "1"}, stdout=subprocess.PIPE, text=True,
                                    stderr=subprocess.DEVNULL)
