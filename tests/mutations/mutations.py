@@ -49,9 +49,9 @@ MUTATIONS = [
     # The viewer.
     ("viewer/model/search.cpp", "if (!wanted() || !words_.in(", "if (!words_.in(", "viewer_model_test", "viewer_model_test", "day"),
     # The Python package.
-    ("muting.py", 'return [[each["op"], each["module"]] for each in entries(path)]', "return []", "", "attach.mute_test", "day"),
+    ("muted.py", 'return [[each["op"], each["module"]] for each in entries(path)]', "return []", "", "attach.mute_test", "day"),
     ("quarantine.py", "return index if len(kept) == len(index) else kept or None", "return index", "", "attach.quarantine_test", "day"),
-    ("policy.py", 'if told["gradients_bad"] or place_in_group()[1] == 1:', "if True:", "", "attach.ddp", "day"),
+    ("bad_steps.py", 'if told["gradients_bad"] or place_in_group()[1] == 1:', "if True:", "", "attach.ddp", "day"),
     ("launcher.py", "return os.WEXITSTATUS(status)", "return 0", "", "attach.launcher_test", "day"),
     ("launcher.py", "os.kill(pid, told.si_signo)", "pass", "", "attach.launcher_signals_test", "day"),
     ("reports.py", 'if any("off" in process or "launched" in process for process in processes)', 'if any("off" in process for process in processes)',
