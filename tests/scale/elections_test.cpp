@@ -168,7 +168,6 @@ TEST_F(ElectionsTest, OneCulprit) {
   for (const Cost& cost : costs) {
     EXPECT_EQ(cost.whole, 4u);
     EXPECT_LE(cost.most_in_vain, 6u) << "of a rank that waits for a tenth of a second: after 10, 30, 70 ms";
-    EXPECT_LT(cost.slowest, 1.0);
   }
 }
 
@@ -184,7 +183,6 @@ TEST_F(ElectionsTest, OneThatComesLast) {
   for (const Cost& cost : costs) {
     EXPECT_EQ(cost.whole, 4u);
     EXPECT_LE(cost.most_in_vain, 11u) << "of a rank that waits for a second: seldomer the longer it waits";
-    EXPECT_LT(cost.together, 1.0);
   }
 }
 
@@ -204,7 +202,6 @@ TEST_F(ElectionsTest, AGroupThatSaysSo) {
       if (alike) EXPECT_EQ(cost.whole, 4u);
       EXPECT_LE(cost.whole, kGroup + 3u)
           << "those of the group whose fault was earlier, and three that look on";
-      EXPECT_LT(cost.slowest, 1.0);
     }
   }
 }

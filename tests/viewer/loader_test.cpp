@@ -211,7 +211,7 @@ TEST_F(Reading, AFileIsClosedOnceNobodyShowsIt) {
   loader.ask(session(), {"news", [](Session& s) { return s.poll(); }});
   ASSERT_TRUE(loader.wait(60s));
   loader.collect(session());
-  for (int i = 0; i < 1000 && handles(snapshot_) > 0; ++i) std::this_thread::sleep_for(1ms);
+  for (int i = 0; i < 60'000 && handles(snapshot_) > 0; ++i) std::this_thread::sleep_for(1ms);
   EXPECT_EQ(handles(snapshot_), 0);
 }
 

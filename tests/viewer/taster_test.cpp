@@ -12,8 +12,6 @@
 namespace nanquest::viewer {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 std::string why(const Status& status) {
   return status ? "" : status.error().text();
 }
@@ -26,10 +24,8 @@ TEST(RunApart, SaysHowAProgramEnded) {
   EXPECT_EQ(why(shell("exit 3")), "") << "whoever reads the file next says what is wrong with it";
   EXPECT_NE(why(shell("kill -SEGV $$")).find("crashed on it (signal 11)"), std::string::npos);
   EXPECT_NE(why(shell("kill -ABRT $$")).find("(signal 6)"), std::string::npos);
-  const auto begun = Clock::now();
-  EXPECT_NE(why(shell("exec sleep 60", {.seconds = 0.2})).find("did not end within its time"),
+  EXPECT_NE(why(shell("exec sleep 100000", {.seconds = 0.2})).find("did not end within its time"),
             std::string::npos);
-  EXPECT_LT(Clock::now() - begun, std::chrono::seconds(20));
   EXPECT_NE(why(run_apart({"/no/such/program"}, {})).find("cannot be run"), std::string::npos);
 }
 

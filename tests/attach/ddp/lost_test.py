@@ -164,10 +164,8 @@ class StoreTest(LostTest):
     def check(self, way, *options):
         codes, errors = self.ended(self.start(2, way, "plain"))
         self.assertEqual(codes, [0, 0], errors)
-        began = time.monotonic()
         codes, errors = self.ended(self.start(2, way, "seen", options=options))
         self.assertEqual(codes, [0, 0], errors)
-        self.assertLess(time.monotonic() - began, 60, errors)
         self.assertNotIn("the probe is off", errors[1])
         self.assertTrue((self.scratch / "seen.done-1").exists())
         self.assertIn(1, self.whole())
