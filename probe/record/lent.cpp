@@ -14,6 +14,9 @@ void Lent::add(const at::Tensor& value) {
   if (!fresh) return;
   at->second.bytes = storage.nbytes();
   if (storage.device().is_cpu()) at->second.samples = hash_of_samples(storage.data(), storage.nbytes());
+  if (value.is_inference()) return;
+  at->second.version = value.unsafeGetTensorImpl()->version_counter();
+  at->second.version_then = at->second.version.current_version();
 }
 
 std::string Lent::call_in(const c10::StorageImpl* storage, std::vector<OpaqueOutput>& outputs) {
@@ -26,11 +29,12 @@ std::string Lent::call_in(const c10::StorageImpl* storage, std::vector<OpaqueOut
   };
   const bool whole =
       storage->nbytes() >= then.bytes &&
+      (!then.version.enabled() || then.version.current_version() == then.version_then) &&
       (!storage->device().is_cpu() || hash_of_samples(storage->data(), then.bytes) == then.samples);
   if (!whole) {
     const auto lost = std::erase_if(outputs, is_there);
-    return "memory that a collective had written was freed or overwritten unseen: " + std::to_string(lost) +
-           " of its results are not in the file";
+    return "memory that the program had was freed or overwritten unseen: " + std::to_string(lost) +
+           " results of operations that can't be run again are not in the file";
   }
   std::map<const c10::TensorImpl*, at::Tensor> copies;
   for (OpaqueOutput& output : outputs) {

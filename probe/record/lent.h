@@ -1,8 +1,9 @@
 /// Lent: values that a step keeps where the program has them, for as long as nobody writes there.
 ///
-/// What a collective brought can't be computed again. Copying it would cost a step that is spread over
-/// processes as much time as everything else together: the weights are gathered in each. Memory that was made
-/// in the step, and that the program lets go of when it is done, is held instead.
+/// What a collective brought, or a device drew, can't be computed again. Copying it would cost a step that is
+/// spread over processes as much time as everything else together (the weights are gathered in each), and a
+/// step on a device a launch each. Memory that was made in the step, and that the program lets go of when it
+/// is done, is held instead.
 ///
 ///     step.lent.add(value);                      // `value` goes into step.opaque
 ///     step.lent.call_in(storage, step.opaque);   // before somebody writes to that storage
@@ -35,7 +36,9 @@ class Lent {
  private:
   struct Then {
     std::size_t bytes = 0;
-    std::uint64_t samples = 0;  // a CPU's only
+    std::uint64_t samples = 0;       // a CPU's only
+    c10::VariableVersion version;    // of the value, if it has one …
+    std::uint32_t version_then = 0;  // … as it was
   };
   std::unordered_map<const c10::StorageImpl*, Then> storages_;
 };

@@ -62,6 +62,7 @@ void Recorder::begin_step(std::int64_t number, bool watch) {
   current_->number = number;
   current_->usable = true;
   range_watch_.begin_step();
+  early_copies_.begin_step();
   thread_ = at::RecordFunction::currentThreadId();
   if (watch) {
     open_overflows_.begin_watched_step();

@@ -41,6 +41,7 @@
 
 #include "probe/observe/observer.h"
 #include "probe/record/device_copies.h"
+#include "probe/record/early_copies.h"
 #include "probe/record/open_overflows.h"
 #include "probe/record/range_watch.h"
 #include "probe/record/step.h"
@@ -225,7 +226,8 @@ class Recorder : public OpSink {
   std::uint64_t thread_ = 0;       // on which the step was begun
   std::uint32_t ops_between_ = 0;  // since recording stopped
   record::UpdateCost update_cost_;
-  record::DeviceCopies device_copies_;  // of what the op that begins overwrites
+  record::DeviceCopies device_copies_;  // of what the op that begins overwrites …
+  record::EarlyCopies early_copies_;    // … and later ones of the step, outside its update
   record::TwinBatch twins_[2];          // the file of a step may be written when the next one is well
   int last_twin_ = 0;
   record::RangeWatch range_watch_;

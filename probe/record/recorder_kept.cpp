@@ -36,15 +36,28 @@ void keep(Step& step, record::OutputPlace place, const at::Tensor& t) {
   step.opaque.push_back({place, std::move(copy)});
 }
 
+void lend(Step& step, record::OutputPlace place, const at::Tensor& t, std::uint64_t hash = 0) {
+  count(step, t);
+  step.lent.add(t);
+  step.opaque.push_back({place, t, hash});
+}
+
+/// Whether what the op gave may stay where the program has it: the step made this memory, by a kernel of
+/// LibTorch, which keeps no hold of it. On a device a copy is a launch and takes memory; on a CPU, where
+/// bytes are looked at for a sign that somebody wrote unseen, it is the simpler way.
+bool may_stay(const OpRecord& op, const record::SlotRecord& slot, const at::Tensor& t) {
+  return slot.produced && !op.opaque && !op.traits->foreign && !t.is_cpu();
+}
+
 /// What less is copied faster than it is looked for.
 constexpr std::size_t kWorthSharing = std::size_t{1} << 16;
 /// Of 8 bytes: where any hundredth of bf16 weights is another, one of them shows it.
 constexpr std::size_t kSamples = 1024;
 
 /// What a collective brought. Weights that are spread over processes are gathered for the forward pass and,
-/// the same ones, for the backward pass: on record they are one value. `may_stay`: the step made this memory,
+/// the same ones, for the backward pass: on record they are one value. `stays`: the step made this memory,
 /// so that the program gives it up when it is done.
-void keep_brought(Step& step, record::OutputPlace place, const at::Tensor& t, bool gathered, bool may_stay) {
+void keep_brought(Step& step, record::OutputPlace place, const at::Tensor& t, bool gathered, bool stays) {
   if (t.nbytes() < kWorthSharing) return keep(step, place, t);
   std::uint64_t hash = 0;
   if (gathered && t.is_cpu() && t.is_contiguous()) {
@@ -58,10 +71,8 @@ void keep_brought(Step& step, record::OutputPlace place, const at::Tensor& t, bo
       return;
     }
   }
-  if (may_stay) {
-    count(step, t);
-    step.lent.add(t);
-    step.opaque.push_back({place, t, hash});
+  if (stays) {
+    lend(step, place, t, hash);
   } else {
     keep(step, place, t);
     step.opaque.back().hash = hash;
@@ -80,6 +91,12 @@ void Recorder::keep_values(const Frame& frame, c10::ArrayRef<const c10::IValue> 
   Step& step = *into_;
   const OpRecord& op = step.ops[frame.op];
   const bool drawn = draws_on_device(op);
+  const auto keep_or_lend = [&](record::OutputPlace place, const at::Tensor& t, std::uint32_t slot) {
+    if (may_stay(op, step.slots[slot], t))
+      lend(step, place, t.detach());
+    else
+      keep(step, place, t);
+  };
   std::uint32_t number = 0, entry = op.fresh;
   for (const c10::IValue& output : outputs)
     each_tensor(output, [&](const at::Tensor& given) {
@@ -89,11 +106,12 @@ void Recorder::keep_values(const Frame& frame, c10::ArrayRef<const c10::IValue> 
       const at::Tensor& t = values.defined() ? values : given;
       if (!t.defined() || !can_record(t) || (drawn && !tells_what_was_drawn(op.traits->name, mine))) return;
       const std::uint32_t slot = step.slots.find(t.storage().unsafeGetStorageImpl());
-      if (slot != SlotIndex::kMissing && slot >= frame.known) keep(step, {frame.op, mine, false}, t);
+      if (slot != SlotIndex::kMissing && slot >= frame.known) keep_or_lend({frame.op, mine, false}, t, slot);
     });
   for (const at::Tensor& t : frame.written)
-    if (step.slots.find(t.storage().unsafeGetStorageImpl()) != SlotIndex::kMissing)
-      keep(step, {frame.op, entry++, true}, t);
+    if (const std::uint32_t slot = step.slots.find(t.storage().unsafeGetStorageImpl());
+        slot != SlotIndex::kMissing)
+      keep_or_lend({frame.op, entry++, true}, t, slot);
 }
 
 void Recorder::keep_later(Frame& frame, const at::Tensor& tensor, std::uint32_t slot, std::uint32_t token,

@@ -129,7 +129,9 @@ void Recorder::about_to_write(record::Step& step, std::uint32_t slot) {
   const record::Timed timed(updating_ ? &update_cost_.copying : nullptr);
   record.changed_unseen = record::changed_since(record);
   if (!record.device.is_cpu()) {
-    record.saved_on_device = device_copies_.of(record.live);
+    record.saved_on_device = &step == current_ && recording_ && into_ == current_ && !updating_
+                                 ? early_copies_.of(record, device_copies_)
+                                 : device_copies_.of(record.live);
     if (step.watch) copy_overwritten();  // it looks at each argument as soon as it is on record
   } else if (record.live.nbytes() >= record.first_bytes && record.live.data()) {
     std::byte* copy = step.values.take(record.first_bytes);
