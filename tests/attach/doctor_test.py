@@ -73,7 +73,7 @@ class DoctorTest(AttachTest):
         environment = self.environment()["PYTHONPATH"]
         found = self.findings(NANQUEST_WATCH_EVERY="often", NANQUEST="of", PYTHONPATH=f"{theirs}:{environment}")
         self.assertIn("NANQUEST_WATCH_EVERY is 'often', but must be a whole number", found["variables"][0]["text"])
-        self.assertIn("NANQUEST=of means nothing", found["variables"][1]["text"])
+        self.assertIn("NANQUEST=of has no effect", found["variables"][1]["text"])
         self.assertIn(f"{theirs}/sitecustomize.py runs after it", found["hook"][0]["text"])
 
     def test_without_torch(self):

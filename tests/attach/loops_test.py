@@ -109,7 +109,7 @@ class LoopsTest(AttachTest):
         process = self.observed(PROGRAMS / "sensor.py", "nan")
         self.assertEqual(process.returncode, 1)
         self.assertEqual(self.incidents("run"), [], process.stderr)
-        (line,) = [line for line in process.stderr.splitlines() if "ended the program outside of" in line]
+        (line,) = [line for line in process.stderr.splitlines() if "ended the program outside a recorded step" in line]
         self.assertIn("nanquest: ValueError: Expected parameter loc", line)
         self.assertRegex(line, r"NaN or Inf was in state \(1 of 4 elements\) and observed\['position'\] \(1 of 4 elements\) in collect, "
                                r".*sensor\.py:\d+; "
@@ -119,7 +119,7 @@ class LoopsTest(AttachTest):
         process = self.observed(PROGRAMS / "sensor.py", "other")
         self.assertEqual(process.returncode, 1)
         self.assertNotIn("NaN or Inf was", process.stderr)
-        self.assertNotIn("outside of", process.stderr)
+        self.assertNotIn("outside a recorded step", process.stderr)
 
     def test_another_error_is_none_of_ours(self):
         process = self.observed(PROGRAMS / "raises.py", "shape")

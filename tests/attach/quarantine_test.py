@@ -73,7 +73,7 @@ class QuarantineTest(AttachTest):
     def test_nothing_is_guessed(self):
         process = self.run_it("copied")
         self.assertEqual(self.named(), [])
-        self.assertIn("ids unknown: batches are drawn ahead, and copied before the model gets them", process.stderr)
+        self.assertIn("are not known: batches are drawn ahead, and copied before the model gets them", process.stderr)
         self.assertIn("ids unknown: batches are drawn ahead", (self.scratch / "bad.txt").read_text())
 
     def test_where_nothing_can_be_left_out_it_is_said(self):

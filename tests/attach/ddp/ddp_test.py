@@ -58,8 +58,8 @@ class DdpTest(TogetherTest):
         for mode, said in (("ddp", "from here on: fp32"), ("ddp-amp", "from here on: fp32"),
                            ("ddp-low", refused + "DistributedDataParallel keeps buckets in the format of the weights"),
                            ("manual", refused + "several processes train together without DistributedDataParallel"),
-                           ("ddp-loss", "under several processes the gradients decide"),
-                           ("ddp-given-up", "under several processes the gradients decide"),
+                           ("ddp-loss", "with several processes only the gradients decide"),
+                           ("ddp-given-up", "with several processes only the gradients decide"),
                            ("ddp-average", "from here on: fp32")):
             with self.subTest(mode):
                 err = self.together(mode, 1, mode, options=("--level", "guard", "--on-incident", "fallback_fp32"), run_dir=mode)

@@ -29,7 +29,7 @@ class Quarantine:
                 self._lines.add((words[0], words[1] if len(words) == 2 else ""))
             elif words:
                 say(
-                    f"quarantine {shorter(self.path)}: line {number} can't be read: write an index, or an index and a data set "
+                    f"quarantine {shorter(self.path)}: line {number} is not understood: write an index, or an index and a data set "
                     "like Rows[240]"
                 )
 
