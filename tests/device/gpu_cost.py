@@ -10,7 +10,7 @@ a step and to each of its operations. These are given where a step lasts as long
 processor's time where the host computes what is launched itself (nqdev, cpu). On nqdev counts are exact, and times are nobody's.
 The default is counted over a period on nqdev, and elsewhere only timed. --policies counts waits and launches of each; times are of "continue".
 
-Exit code: 1 if a level waits or launches more than it may (LIMITS), else 0; a training that does not start is a line of the table.
+Exit code: 1 if a level waits or launches more than it may (LIMITS), or a training does not start, which is a line of the table; else 0.
 """
 
 import argparse
@@ -160,7 +160,7 @@ def main():
     if options.json == "-":
         print(as_json(options.device, table))
     rows = [row for found in table.values() for policies in found["levels"].values() for row in policies.values()]
-    return int(any(row.get("exceeds") for row in rows))
+    return int(any(row.get("exceeds") or "failed" in row for row in rows) or any("ms" not in found for found in table.values()))
 
 
 if __name__ == "__main__":
