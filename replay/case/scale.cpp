@@ -160,7 +160,11 @@ std::string called_from(const Case& c, std::int32_t op) {
   const OpRow* row = c.row(op);
   if (!row || row->stack == kNone) return "";
   const auto& stack = c.doc().stacks[static_cast<std::size_t>(row->stack)];
-  return stack.empty() ? "" : stack.front();
+  // PyTorch's own files say nothing of the program.
+  const auto own = std::find_if(stack.begin(), stack.end(), [](const std::string& frame) {
+    return frame.find("/site-packages/torch/") == std::string::npos;
+  });
+  return stack.empty() ? "" : own == stack.end() ? stack.front() : *own;
 }
 
 }  // namespace nanquest

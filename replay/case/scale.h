@@ -33,7 +33,7 @@ std::optional<LossScale> loss_scale_of(const Case& c);
 /// there is none.
 double step_loss_scale(const Case& c);
 
-/// The file and line that called the op, innermost frame first; "" if it isn't on record.
+/// The file and line that called the op, the innermost that is not in PyTorch's own files; "" if it isn't on record.
 std::string called_from(const Case& c, std::int32_t op);
 
 }  // namespace nanquest

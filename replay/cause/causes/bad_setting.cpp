@@ -151,6 +151,20 @@ void add_readers_of_number(const Case& c, std::vector<std::int32_t>& found) {
     }
 }
 
+/// The number is another one from where the program put it into a tensor: for all that read it.
+Change written_otherwise(const Case& c, const Number& number, const Reason& why) {
+  Change change;
+  change.text = why.what + " set to " + number_text(why.sane) + " instead of " + number_text(number.value);
+  change.kind = ChangeKind::hyperparameter;
+  change.price = Price::protect_op;
+  change.options.edit.output_edit[number.written_by] = [sane = why.sane](std::vector<at::Tensor>& written) {
+    for (const at::Tensor& t : written)
+      if (t.defined() && t.is_floating_point() && t.numel() == 1) t.fill_(sane);
+  };
+  add_precision_placebo(c, change, c.op_index(), Precision::fp32);
+  return change;
+}
+
 /// All else that came in was finite: nothing else explains the values.
 bool alone(const Case& c, std::int32_t op, std::size_t position) {
   const std::vector<c10::IValue>& arguments = c.values(op).arguments;
@@ -205,6 +219,8 @@ std::optional<Finding> examine_bad_setting(const Case& c, const Subject&) {
     const std::int32_t slot = c.doc().tensors[static_cast<std::size_t>(number.tensor)].slot;
     if (!c.doc().slots[static_cast<std::size_t>(slot)].data.empty())
       f.wanted.push_back(replace_scalar(c, slot, why.what, why.sane));
+  } else if (number.written_by != kNone) {
+    f.wanted.push_back(written_otherwise(c, number, why));
   } else {
     f.wanted.push_back(replace_setting(c, op, {why.what, number.position, number.value, why.sane}));
     // A rate goes into several numbers.

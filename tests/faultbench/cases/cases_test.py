@@ -35,8 +35,8 @@ ABSURD = {"cause": "BAD_DATA", "origin": "input", "phase": "input", "step": 10, 
 CASES = {
     "saturates": {
         "gelu": {"cause": "FP16_OVERFLOW", "op": "pow", **HIGH}, "cube": {"cause": "FP16_OVERFLOW", "op": "mul", **HIGH},
-        "square": {"cause": "FP16_OVERFLOW", "op": "square|pow", **HIGH}, "scaled": {"cause": "FP16_OVERFLOW", "op": "mul", **HIGH},
-        "softcap": {"cause": "FP16_OVERFLOW", **HIGH}, "product": {"cause": "FP16_OVERFLOW", "op": "bmm", **HIGH}},
+        "square": {"cause": "FP16_OVERFLOW", "op": "square|pow", **HIGH},
+        "softcap": {"cause": "FP16_OVERFLOW", **HIGH}},
     "closed": each(("root", "power", "choice", "mask", "clamp", "cosine"), cause="SINGULAR_GRAD", origin="op", phase="backward", step=10),
     "written": each(("masked_fill", "item", "mask", "where", "fill", "index_fill", "pad"), **WRITTEN, step=5),
     "absurd": {

@@ -172,28 +172,10 @@ TEST(Inside, EveryFusedOperatorIsOpenedOrKnownNotToBe) {
   EXPECT_GT(seen.size(), 40u);
 }
 
-/// A norm in a format that its squares leave, by the kernel and as its parts.
-TEST(Inside, NormsAreOpened) {
-  at::manual_seed(2);
-  const at::Tensor w = leaf(at::randn({2, 4, 6}) * 1e25), scale = at::ones({6}), channels = at::ones({4});
-  for (const auto& norm : std::vector<std::function<at::Tensor()>>{
-           [&] { return std::get<0>(at::native_layer_norm(w * 1, {6}, scale, {}, 1e-5)); },
-           [&] { return std::get<0>(at::native_group_norm(w * 1, channels, {}, 2, 4, 6, 2, 1e-5)); },
-           [&] { return std::get<0>(at::_fused_rms_norm(w * 1, {6}, scale, 1e-5)); },
-           [&] {
-             return std::get<0>(at::native_batch_norm(w * 1, channels, {}, {}, {}, true, 0.1, 1e-5));
-           }}) {
-    w.mutable_grad() = at::Tensor();
-    const Verdict v = testing::trained(w, [&] { return norm().sum(); }).verdict();
-    EXPECT_EQ(v.cause, Label::fp16_overflow) << v.culprit.op << ": " << v.explanation;
-  }
-}
-
 TEST(Inside, PartsOfNormsDoWhatTheKernelsDo) {
   const at::Tensor w = leaf(at::randn({2, 4, 6})), scale = at::rand({6}), shift = at::rand({6}),
                    channels = at::rand({4});
-  // What comes before the norm makes one element NaN, so that the norm is on the way to the harm.
-  at::Tensor x = at::randn({2, 4, 6});
+  const at::Tensor x = at::randn({2, 4, 6});
   for (const auto& norm : std::vector<std::function<at::Tensor(const at::Tensor&)>>{
            [&](const at::Tensor& t) {
              return std::get<0>(at::native_layer_norm(t, {6}, scale, shift, 1e-5));
@@ -201,7 +183,6 @@ TEST(Inside, PartsOfNormsDoWhatTheKernelsDo) {
            [&](const at::Tensor& t) {
              return std::get<0>(at::native_group_norm(t, channels, channels, 2, 4, 6, 2, 1e-5));
            },
-           [&](const at::Tensor& t) { return std::get<0>(at::_fused_rms_norm(t, {6}, scale, 1e-5)); },
            [&](const at::Tensor& t) {
              return std::get<0>(at::native_batch_norm(t, channels, channels, {}, {}, true, 0.1, 1e-5));
            }}) {
