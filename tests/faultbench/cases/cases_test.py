@@ -34,8 +34,9 @@ ABSURD = {"cause": "BAD_DATA", "origin": "input", "phase": "input", "step": 10, 
 # kind: {arguments: what is true}. `says` is looked for in explanation and advice, `never` must not be there.
 CASES = {
     "saturates": {
-        "gelu": {"cause": "FP16_OVERFLOW", "op": "pow", **HIGH}, "cube": {"cause": "FP16_OVERFLOW", "op": "mul", **HIGH},
-        "square": {"cause": "FP16_OVERFLOW", "op": "square|pow", **HIGH},
+        # The derivative of a power may leave the format as well, and then it is what harms.
+        "gelu": {"cause": "FP16_OVERFLOW", "origin": "op"}, "square": {"cause": "FP16_OVERFLOW", "origin": "op"},
+        "cube": {"cause": "FP16_OVERFLOW", "op": "mul", **HIGH},
         "softcap": {"cause": "FP16_OVERFLOW", **HIGH}},
     "closed": each(("root", "power", "choice", "mask", "clamp", "cosine"), cause="SINGULAR_GRAD", origin="op", phase="backward", step=10),
     "written": each(("masked_fill", "item", "mask", "where", "fill", "index_fill", "pad"), **WRITTEN, step=5),
