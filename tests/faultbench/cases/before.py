@@ -11,17 +11,6 @@ y = x @ torch.randn(16, 1)
 bad = slice(1280, 1312)
 if way == "labels":
     y[bad] *= 1000
-elif way == "offset":
-    y[bad] += 3000
-elif way == "one":
-    y[1290] = 50000
-elif way == "inputs":
-    x[bad] *= 60
-elif way == "both":
-    x[bad] *= 10
-    y[bad] *= 200
-elif way == "shallow":
-    y[bad] *= -1500
 net = nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.Linear(64, 1))
 opt = torch.optim.SGD(net.parameters(), 1e-2)
 for step in range(60):

@@ -38,7 +38,7 @@ CASES = {
         "gelu": {"cause": "FP16_OVERFLOW", "origin": "op"}, "square": {"cause": "FP16_OVERFLOW", "origin": "op"},
         "cube": {"cause": "FP16_OVERFLOW", "op": "mul", **HIGH},
         "softcap": {"cause": "FP16_OVERFLOW", **HIGH}},
-    "closed": each(("root", "power", "choice", "mask", "clamp", "cosine"), cause="SINGULAR_GRAD", origin="op", phase="backward", step=10),
+    "closed": each(("root", "power", "choice", "mask", "clamp"), cause="SINGULAR_GRAD", origin="op", phase="backward", step=10),
     "written": each(("masked_fill", "item", "mask", "where", "fill", "index_fill", "pad"), **WRITTEN, step=5),
     "absurd": {
         **each(("tanh 1e20", "tanh 9.97e36", "tanh 3e38", "relu 1e25", "half 3e6", "cubed 1e14"), **{**ABSURD, "says": r"row 333.*\[13, 2\].*step 9"}),
@@ -51,7 +51,7 @@ CASES = {
     "pole": each(("atan", "tanh", "sigmoid", "expm", "erf", "bf16"), cause="DIV_ZERO", origin="op", phase="forward", op="div", step=7)
     | {"rsqrt": {"cause": "DIV_ZERO", "origin": "op", "phase": "forward", "op": "rsqrt", "step": 7}},
     "unwritten": each(("tail", "first", "middle", "allocated", "doubled"), cause="UNINITIALIZED", origin="op", op="mini::part", step=7),
-    "before": each(("labels", "offset", "one", "inputs", "both", "shallow"), rewind=r"root +BAD_DATA: .*with skip=40 ", says="step 40"),
+    "before": each(("labels",), rewind=r"root +BAD_DATA: .*with skip=40 ", says="step 40"),
 }
 
 
@@ -59,7 +59,11 @@ def recorded(recorder, kind, arguments, out):
     job = {"file": str(HERE / f"{kind}.py"), "arguments": arguments.split(), "out": str(out), "name": "program", "level": "trace",
            "on_incident": "continue", "seconds": SECONDS}
     out.mkdir(parents=True)
-    recorder.run(job)
+    if kind == "before":  # the steps before it are run again, from a tape
+        command = [sys.executable, "-m", "nanquest", "run", "--tape", "--run-dir", out / "run", "--", sys.executable, job["file"], *job["arguments"]]
+        subprocess.run(command, cwd=out, capture_output=True, timeout=SECONDS, env=programs.environment())
+    else:
+        recorder.run(job)
     return sorted(p for p in (out / "run" / "incidents").glob("step-*.h5") if not p.name.endswith(".replay.h5"))
 
 

@@ -26,8 +26,6 @@ def loss_of(way, a, b, same):
         return (difference.abs().sum(1).sqrt() * (1 - same)).mean()
     if way == "clamp":
         return difference.square().mean(1).sqrt().clamp_min(0.05).mean()
-    if way == "cosine":
-        return torch.relu(torch.acos(1 - difference.square().sum(1).clamp(0, 2)) - 0.2).mean()
     raise ValueError(way)
 
 
