@@ -42,8 +42,7 @@ CASES = {
     "written": each(("masked_fill", "item", "mask", "where", "fill", "index_fill", "pad"), **WRITTEN, step=5),
     "absurd": {
         **each(("tanh 1e20", "tanh 9.97e36", "tanh 3e38", "relu 1e25", "half 3e6", "cubed 1e14"), **{**ABSURD, "says": r"row 333.*\[13, 2\].*step 9"}),
-        **each(("gathered 1e20",), **{**ABSURD, "says": r"\[333, 2\].*step 9", "poison": []}),
-        **each(("stacked 1e20", "goal 1e25"), cause="BAD_DATA", origin="input", step=10)},
+        **each(("gathered 1e20",), **{**ABSURD, "says": ABSURD["says"]})},
     "rate": {
         **each(("adamw", "rmsprop", "adagrad", "sgd", "fp32"), advice=r"^Lower the learning rate", says="step 0 ", never=NEVER_BF16),
         "adam_late": {"advice": r"^Lower the learning rate", "says": "step 10 ", "never": NEVER_BF16}},
