@@ -37,6 +37,14 @@ void add_sharing(const SnapshotDoc& doc, Verdict& verdict) {
       verdict.not_tested.push_back(std::string("this file, ").append(what).append(": ").append(text));
 }
 
+/// The same in one line for the short form; "" for a file as its run wrote it.
+std::string sharing_text(const SnapshotDoc& doc) {
+  std::string text;
+  for (const auto& [what, line] : sharing_lines(sharing_of(doc)))
+    text += (text.empty() ? "this file, " : "; ") + what + ": " + line;
+  return text;
+}
+
 /// What to type next, and where the rest stands; "" where nothing was found.
 std::string next_text(const Common& common, const DiagnoseArguments& arguments, const Verdict& verdict) {
   if (!verdict.found) return "";
@@ -78,6 +86,7 @@ int diagnosed(const Common& common, const DiagnoseArguments& arguments, const st
                                : to_text(verdict, {.colour = stdout_has_colour(),
                                                    .width = stdout_width(),
                                                    .full = arguments.full,
+                                                   .file = sharing_text(c.doc()),
                                                    .next = next_text(common, arguments, verdict)});
   std::fputs(text.c_str(), stdout);
   if (Lab::stopped()) return kInterrupted;

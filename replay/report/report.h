@@ -13,6 +13,8 @@ struct TextStyle {
   bool colour = false;    ///< ANSI colours; the caller asks the terminal and NO_COLOR
   int width = 100;        ///< columns to wrap at
   bool full = true;       ///< false: about ten lines, long texts cut
+  /// What was done to the file before it was read; said also where `full` is not. "" for nothing.
+  std::string file = {};
   std::string next = {};  ///< last line: what to type next; "" for none
 };
 

@@ -150,7 +150,10 @@ std::string to_text(const Verdict& v, const TextStyle& style) {
   Page page(style, v.found && !style.full);
   if (v.found) {
     answers(page, v, style.full);
-    if (style.full) evidence(page, v);
+    if (style.full)
+      evidence(page, v);
+    else if (!style.file.empty())
+      page.block("file", style.file);
   } else {
     const bool all = !v.unseen.any();
     page.block(all ? "NOTHING" : "NOT SEEN", nothing_text(v), all ? "1;32" : "1;33");

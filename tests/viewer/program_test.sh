@@ -184,7 +184,7 @@ case "$3" in
     grep -q rubbish "$dir/config/nanquest/recent" && { echo "FAILED: rubbish was opened"; failures=1; }
     ls "$dir/state/nanquest/runs/"second-*.json > /dev/null 2>&1 || { echo "FAILED: how the second was left"; failures=1; }
     echo "no desk" > "$desk"; window
-    grep -q "warning: $desk: not JSON" "$dir/out" || { echo "FAILED: a desk that nobody can read"; cat "$dir/out"; failures=1; }
+    grep -q "warning: $desk: desk: not a JSON object" "$dir/out" || { echo "FAILED: a desk that nobody can read"; cat "$dir/out"; failures=1; }
     [ "$before" = "$(find "$dir/story" -type f | sort | xargs cksum | cksum)" ] || { echo "FAILED: the viewer changed the data"; failures=1; }
     ;;
   report)

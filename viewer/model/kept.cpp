@@ -40,7 +40,7 @@ Status folder_is_there(const std::string& path) {
   const fs::path folder = fs::path(path).parent_path();
   std::error_code ec;
   if (folder.empty() || fs::is_directory(folder, ec)) return {};
-  return Error{ErrorCode::usage, path + ": there is no folder " + folder.string(),
+  return Error{ErrorCode::bad_file, path + ": there is no folder " + folder.string(),
                "make it, or name another"};
 }
 

@@ -16,7 +16,7 @@ std::string whole_path(const std::string& path);
 /// one that was taken out of its run. Asks the file system.
 std::string run_around(const std::string& snapshot);
 
-/// A picture or report is written into a folder that is there: `usage` for another, which would be a typing
+/// A picture or report is written into a folder that is there: `bad_file` for another, which would be a typing
 /// error. Asks the file system.
 Status folder_is_there(const std::string& path);
 
