@@ -123,7 +123,7 @@ class QuarantineTest(AttachTest):
         self.assertEqual(said[1], [odd[0], odd[2], odd[2]])
 
     def test_a_file_that_can_not_be(self):
-        for path, words in (("no/bad.txt", "but no file can be made in"), (".", "but that is no file")):
+        for path, words in (("no/bad.txt", "no file can be made in"), (".", "this is not a file")):
             process = self.nanquest("run", "--quarantine", path, "--", sys.executable, PROGRAM, "plain")
             self.assert_exit(process, 2)
             self.assertIn(words, process.stderr)
