@@ -167,7 +167,7 @@ case "$mode" in
       build build/torch-2.11 tests-tensor tests-observe tests-record tests-step tests-guard tests-replay
       test_in build/torch-2.11 -L '^(tensor|observe|record|step|guard|replay)$' "${labels[@]}"
     else
-      build build/torch-2.11 nanquest_probe nanquest-replay replay_unseen_test
+      build build/torch-2.11 nanquest_guard nanquest_attach nanquest-replay replay_unseen_test
       test_in build/torch-2.11 -R '^replay_unseen_test$' "${labels[@]}"
     fi
     ;;
