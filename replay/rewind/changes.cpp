@@ -79,7 +79,7 @@ bool flip(void* memory, DType format, std::int64_t i, int bits) {
 
 }  // namespace
 
-Result<TapeChange> parse_change(const std::string& text, const SnapshotDoc& tape, std::int64_t bad_step) {
+Result<TapeChange> parse_change(const std::string& text, const TapeDoc& tape, std::int64_t bad_step) {
   const Result<SettingChange> set = parse_setting(text);
   if (!set) return usage(text, "it has no value");
   const auto& [key, value, factor, number] = *set;
@@ -99,7 +99,7 @@ Result<TapeChange> parse_change(const std::string& text, const SnapshotDoc& tape
     if (!plain || !(*plain > 0)) return usage(text, "a norm above 0 is wanted, clip=1.0");
     made.change.clip = *plain;
   } else if (key == "moments" && value == "reset") {
-    for (const std::int32_t slot : moments_of(tape))
+    for (const std::int32_t slot : moments_of(tape.trace))
       made.change.slots[slot] = [](at::Tensor& moment) { moment.zero_(); };
     if (made.change.slots.empty()) made.not_tried = "the optimizer kept no moments when the tape began";
   } else if (key == "precision") {
@@ -117,8 +117,10 @@ Result<TapeChange> parse_change(const std::string& text, const SnapshotDoc& tape
     if (!whole) return usage(text, "a step is wanted, undo=120");
     made.change.undo = static_cast<std::int64_t>(*plain);
   } else if (key == "skip") {
-    if (!whole || *plain > static_cast<double>(bad_step))
-      return usage(text, "a step up to the incident's is wanted, skip=" + std::to_string(bad_step));
+    const std::int64_t first = tape.steps.empty() ? bad_step : tape.steps.front().step;
+    if (!whole || *plain < static_cast<double>(first) || *plain > static_cast<double>(bad_step))
+      return usage(text, "a step of the tape is wanted, skip=" + std::to_string(first) +
+                             " to skip=" + std::to_string(bad_step));
     made.leaves_out = static_cast<std::int64_t>(*plain);
   } else {
     return usage(text, "not on a tape");

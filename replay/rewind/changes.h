@@ -23,8 +23,8 @@ struct TapeChange {
 /// optimizer keeps is zero at the anchor), "beta2=0.95" or "eps=*100" (beta1, weight_decay and momentum too:
 /// numbers.h), "precision=fp32" (or bf16, fp64; every op), "undo=120" (what that
 /// step writes into weights and moments outside of its update is taken back), "skip=131" (that step
-/// is left out, the incident's or one before it). `usage` for other words; they say what a tape can't change.
-Result<TapeChange> parse_change(const std::string& text, const SnapshotDoc& tape, std::int64_t bad_step);
+/// is left out, the incident's or one of the tape). `usage` for other words; they say what a tape can't change.
+Result<TapeChange> parse_change(const std::string& text, const TapeDoc& tape, std::int64_t bad_step);
 
 /// What is tried where nobody asks for anything else: three smaller rates, a warm-up as long as the tape, a
 /// clip at 1, moments reset, another beta2 and eps where an operation has them, odd writes undone

@@ -86,7 +86,7 @@ Result<Rehearsal> Rewind::try_changes(const RewindPlan& plan, c10::Device device
   const std::vector<std::string> changes = plan.changes.empty() ? usual_changes(tape_, step_) : plan.changes;
   std::vector<TapeChange> parsed;
   for (const std::string& text : changes) {
-    auto change = parse_change(text, tape_.trace, step_);
+    auto change = parse_change(text, tape_, step_);
     if (!change) return change.error();
     parsed.push_back(std::move(change).value());
   }

@@ -106,7 +106,7 @@ class TapeTest(AttachTest):
 
     def test_what_a_tape_cannot_change_is_said(self):
         _, snapshot = self.recorded("--tape", KEPT)
-        for change, words in (("eps=small", "a number of 0 or more is wanted"), ("z-loss=1e-4", "not on a tape"), ("clip=0", "a norm above 0 is wanted"), ("warmup=some", "steps are wanted"), ("lr=0.1", "a factor of them is wanted"), ("skip=3", "only the incident's own step"),
+        for change, words in (("eps=small", "a number of 0 or more is wanted"), ("z-loss=1e-4", "not on a tape"), ("clip=0", "a norm above 0 is wanted"), ("warmup=some", "steps are wanted"), ("lr=0.1", "a factor of them is wanted"), ("skip=3", "a step of the tape is wanted"),
                               ("lr=*0.5,moments=reset", "one change at a time")):
             process = subprocess.run([BIN / "nanquest-replay", "rewind", snapshot, "--set", change], text=True, capture_output=True)
             self.assertEqual(process.returncode, 2, process)

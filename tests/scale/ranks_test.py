@@ -40,7 +40,7 @@ class ManyRanksTest(AttachTest):
         self.assertIn("ranks 0, 1, 2, 3, 4, 5, 6, 7, … left rows instead of files\n", done.stdout)
         self.assertNotIn("not there", done.stdout)
 
-        done = self.told(BIN / "nanquest-replay", "run/incidents/" + self.incidents()[1].name, "-q", "--no-files", "--no-fixes")
+        done = self.told(BIN / "nanquest-replay", "run/incidents/" + self.incidents()[1].name, "-q", "--no-files", "--no-fixes", "--full")
         self.assertIn(f"{RANKS - 4} got it by a collective", " ".join(done.stdout.split()))
 
         done = self.told(BIN / "nanquest-replay", "collect", "run", "-o", "all")
