@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""clang-tidy over sources of the product: `tidy.py BUILD_FOLDER --all | --since REVISION [--jobs N]`.
+"""clang-tidy over sources of the product: `tidy.py BUILD_FOLDER --all | --since REVISION [--most N] [--jobs N]`.
 
-All of them, or those that differ from REVISION. Sources that are compiled together (NANQUEST_UNITY) are looked at together. The build
+All of them, or those that differ from REVISION, the ones changed last first, and N units at most: the others are left for the night. Sources that are compiled together (NANQUEST_UNITY) are looked at together. The build
 folder must hold compile_commands.json of a configuration without precompiled headers; nothing has to be built. A source without
 findings is not looked at again until it, a header of ours that it includes, its compile command or .clang-tidy changes (in
 $NANQUEST_CACHE/tidy). Exit code 1 if anything was found, or if --all found no source.
@@ -30,7 +30,10 @@ def changed_since(revision):
     if done.returncode != 0:
         print(f"tidy: {revision} is not known here, so every source is looked at", file=sys.stderr)
         return None
-    return {os.path.join(ROOT, path) for path in done.stdout.splitlines()}
+    differ = {os.path.join(ROOT, path) for path in done.stdout.splitlines()}
+    log = subprocess.run(["git", "-C", ROOT, "log", "--name-only", "--format=", f"{revision}..HEAD"], capture_output=True, text=True)
+    newest = dict.fromkeys(os.path.join(ROOT, path) for path in log.stdout.splitlines() if path)
+    return [path for path in newest if path in differ] + sorted(differ.difference(newest))
 
 
 def sources_of(path):
@@ -43,7 +46,10 @@ def sources_of(path):
 def choose(commands, since):
     ours = [path for path in sorted(commands) if sources_of(path)]
     changed = changed_since(since) if since else None
-    return ours if changed is None else [path for path in ours if changed.intersection(sources_of(path))]
+    if changed is None:
+        return ours
+    unit_of = {source: path for path in ours for source in sources_of(path)}
+    return list(dict.fromkeys(unit_of[source] for source in changed if source in unit_of))
 
 
 @functools.cache
@@ -95,6 +101,7 @@ def main():
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--all", action="store_true")
     which.add_argument("--since")
+    parser.add_argument("--most", type=int, help="units that are looked at, if there are more (0: all)", default=0)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     args = parser.parse_args()
     program = shutil.which("clang-tidy")
@@ -111,16 +118,18 @@ def main():
         version = subprocess.run([program, "--version"], capture_output=True).stdout
         marks = {path: os.path.join(folder, key_of(version, path, commands[path])) for path in paths}
     todo = [path for path in paths if not (marks[path] and os.path.exists(marks[path]))]
+    known = len(paths) - len(todo)
+    left = len(todo) - args.most if 0 < args.most < len(todo) else 0
+    todo = todo[: len(todo) - left]
     found = 0
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         for text in pool.map(lambda path: look_at(program, args.build, path, marks[path]), todo):
             if text:
                 found += 1
                 print(text, flush=True)
-    known = len(paths) - len(todo)
     count = sum(len(sources_of(path)) for path in paths)
     print(f"tidy: {count} sources in {len(paths)} units, {found} of them with findings"
-          + (f"; {known} known to be clean" if known else ""))
+          + (f"; {known} known to be clean" if known else "") + (f"; {left} left for the night" if left else ""))
     return 1 if found or args.all and not paths else 0
 
 

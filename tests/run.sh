@@ -145,7 +145,7 @@ case "$mode" in
   tidy)
     # Of a configuration that nobody builds: clang can't read another compiler's precompiled headers.
     # Eight at a time, as LibTorch's headers are most of the work; at night each by itself, which finds missing includes.
-    unity=ON which=(--since "$(tidy_base)")
+    unity=ON which=(--since "$(tidy_base)" --most 12)  # some minutes; the others at night
     [ "$night" -eq 0 ] || unity=OFF which=(--all)
     configure release build/tidy "-DNANQUEST_UNITY=$unity" -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DNANQUEST_CUDA=OFF
     "$NANQUEST_PYTHON" cmake/tidy.py build/tidy "${which[@]}" --jobs "$jobs"
