@@ -104,7 +104,7 @@ Result<TapeChange> parse_change(const std::string& text, const TapeDoc& tape, st
     if (made.change.slots.empty()) made.not_tried = "the optimizer kept no moments when the tape began";
   } else if (key == "precision") {
     const auto found = std::find_if(kPrecisions.begin(), kPrecisions.end(),
-                                    [&](const auto& known) { return known.first == value; });
+                                    [&wanted = value](const auto& known) { return known.first == wanted; });
     if (found == kPrecisions.end()) return usage(text, "no such precision");
     made.change.precision = found->second;
   } else if (std::find(kNumbers.begin(), kNumbers.end(), key) != kNumbers.end()) {
