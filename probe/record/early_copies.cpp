@@ -45,7 +45,7 @@ at::Tensor EarlyCopies::of(const SlotRecord& record, DeviceCopies& copies) {
   const Memory* const mine = find(record.live.unsafeGetStorageImpl());
   if (mine && mine->copy.defined() && mine->untouched() && mine->copy.nbytes() == record.live.nbytes())
     return mine->copy;
-  const at::Tensor copy = copies.of(record.live);
+  at::Tensor copy = copies.of(record.live);
   if (std::exchange(begun_, true)) return copy;
   for (Memory& memory : before_) {
     if (&memory == mine || !memory.untouched()) continue;

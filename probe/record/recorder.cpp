@@ -11,7 +11,7 @@
 namespace nanquest {
 using record::Step;
 
-Recorder::Recorder(RecorderOptions options) : options_(options) {
+Recorder::Recorder(RecorderOptions options) : options_(std::move(options)) {
   options_.keep_steps = std::max(options_.keep_steps, 0);
   if (options_.tape.steps > 0) tape_ = std::make_unique<record::Tape>(options_.tape);
 }

@@ -386,7 +386,7 @@ void Recorder::on_end(const OpTraits& op, OpFrame& base, c10::ArrayRef<const c10
     frame.known = step.slots.size();
     for (std::size_t i = 0; i < outputs.size(); ++i)
       each_tensor(outputs[i], [&](const at::Tensor& t) { record_output(op, frame, op.returns[i], t); });
-    if (op.gives_what_it_wrote && frame.written.size() == 1 && outputs.size() > 0 && outputs[0].isTensor() &&
+    if (op.gives_what_it_wrote && frame.written.size() == 1 && !outputs.empty() && outputs[0].isTensor() &&
         outputs[0].toTensor().is_alias_of(frame.written[0]))
       frame.written[0] = outputs[0].toTensor();
     for (const at::Tensor& t : frame.written) record_written(op, frame, t);

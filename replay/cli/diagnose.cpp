@@ -41,7 +41,7 @@ void add_sharing(const SnapshotDoc& doc, Verdict& verdict) {
 std::string sharing_text(const SnapshotDoc& doc) {
   std::string text;
   for (const auto& [what, line] : sharing_lines(sharing_of(doc)))
-    text += (text.empty() ? "this file, " : "; ") + what + ": " + line;
+    text.append(text.empty() ? "this file, " : "; ").append(what).append(": ").append(line);
   return text;
 }
 
