@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "probe/record/rows.h"
 #include "probe/record/value_watch.h"
