@@ -111,6 +111,8 @@ def main():
     with open(os.path.join(args.build, "compile_commands.json"), encoding="utf-8") as file:
         commands = {entry["file"]: entry["command"] for entry in json.load(file)}
     paths = choose(commands, args.since)
+    left = len(paths) - args.most if 0 < args.most < len(paths) else 0
+    paths = paths[: len(paths) - left]
     marks = dict.fromkeys(paths, "")
     if os.environ.get("NANQUEST_CACHE"):
         folder = os.path.join(os.environ["NANQUEST_CACHE"], "tidy")
@@ -119,8 +121,6 @@ def main():
         marks = {path: os.path.join(folder, key_of(version, path, commands[path])) for path in paths}
     todo = [path for path in paths if not (marks[path] and os.path.exists(marks[path]))]
     known = len(paths) - len(todo)
-    left = len(todo) - args.most if 0 < args.most < len(todo) else 0
-    todo = todo[: len(todo) - left]
     found = 0
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         for text in pool.map(lambda path: look_at(program, args.build, path, marks[path]), todo):
