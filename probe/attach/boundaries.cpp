@@ -16,13 +16,13 @@ void AttachSession::pause() {
     trace_.keeps = false;
     close_trace();
     cut_tape("steps were not recorded in a pause");
-    // What steps read is kept from being overwritten only as long as somebody is told of it.
+    // What steps read is kept from being overwritten only while the session observes ops.
     if (!inside_observed_op()) rounds_.reset();
   });
 }
 
 void AttachSession::start_step() {
-  if (machine_.stage() == StepMachine::Stage::by_hand) {  // nobody said that the update was over
+  if (machine_.stage() == StepMachine::Stage::by_hand) {  // the end of the update was not reported
     if (rounds_) rounds_->recorder().updated();
     remember_damage();
     write_recording(pending_);
@@ -48,7 +48,7 @@ StepAnswer AttachSession::before_update(const Update& update, const Weights& wei
     if (gradients_follow) cut_tape("the optimizer computes gradients itself");
     tensors_.bind(weights);
     machine_.update_begins(weights.numbers, gradients_follow);
-    // What a program does after it wrote a weight itself is told by its data (settle_phases).
+    // Ops after the program wrote a weight itself get their phase from their data (settle_phases).
     if (machine_.stage() != by_hand) (void)set_phase(Phase::optimizer);
     if (!machine_.on_record()) return;
     trace_.update_begins = ops_so_far();
@@ -59,7 +59,7 @@ StepAnswer AttachSession::before_update(const Update& update, const Weights& wei
       trace_.keeps = rounds_->begin_update(0, at::kCPU, true);
   });
   StepAnswer answer = gradients_follow ? StepAnswer{} : judge(update);
-  // After a hand-written update nobody says that it is over.
+  // The end of a hand-written update is not reported.
   if (observer_ && rounds_ && !machine_.on_record() && machine_.stage() != StepMachine::Stage::by_hand &&
       !followed_ && rounds_->recorder().idle())
     observer_->rest();
@@ -101,11 +101,11 @@ StepAnswer AttachSession::judge(const Update& update) {
       add(answer.told, check_.began(now, check_.bad_now(), answer.gate != Gate::ok));
     if (answer.gate == Gate::ok) check_.was_well();
     if (machine_.on_record() && answer.gate == Gate::ok && !machine_.reported()) {
-      foresee(answer);  // while nothing new runs on the device since the gate has waited for it
+      foresee(answer);  // as long as the device has no new work since the gate waited for it
       rounds_->healthy(now, tensors_.names(), batch_);
     }
     if (machine_.on_record() && !machine_.in_closure()) pass_gate(answer, std::isfinite(update.lr));
-    if (machine_.in_closure()) losses_.clear();  // each evaluation is judged by its own
+    if (machine_.in_closure()) losses_.clear();  // each evaluation is judged on its own
   });
   return answer;
 }
@@ -120,16 +120,16 @@ bool AttachSession::watches_update() {
 void AttachSession::pass_gate(StepAnswer& answer, bool rate_is_finite) {
   if (trace_.watched) {
     if (watches_update()) {
-      rounds_->watch_update();  // what it does wrong is told in this step: it need not stay
+      rounds_->watch_update();  // its damage is reported in this step: it need not stay
       return;
     }
     report_hidden_damage(answer);
     return close_trace();
   }
-  // An incident's file has been written; what its update does is a consequence.
+  // An incident's file has been written; what this update does is a consequence.
   if (!machine_.reported()) {
     if (trace_.keeps) return;  // another optimizer's turn
-    // With such a rate every weight is lost: what does it is wanted, whatever it costs.
+    // With such a learning rate every weight is lost: record the update, whatever it costs.
     const bool asked = options_.record_steps.count(step()) > 0 || !rate_is_finite;
     at::Device device = at::kCPU;
     const std::uint64_t bytes = tensors_.bytes_of_update(device);
@@ -150,7 +150,7 @@ StepAnswer AttachSession::after_update() {
     if (rounds_) add_text(answer.told, rounds_->announcement());
     remember_damage();
     write_recording(answer);
-    // Its tables are closed once they are written; else another optimizer may still have its turn.
+    // Its tables are closed once they are written; otherwise another optimizer may follow in this step.
     if (!answer.file.empty() || !machine_.several()) close_trace();
     if (machine_.on_record()) trace_.update_ends = ops_so_far();
     if (rounds_) {

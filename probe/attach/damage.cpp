@@ -1,4 +1,4 @@
-// What a step did to weights, buffers and states: what is looked for, and what is told of it.
+// What a step did to weights, buffers and states: what is checked, and what is reported.
 #include "probe/attach/pages.h"
 
 namespace nanquest::attach {
@@ -11,7 +11,7 @@ Facts AttachSession::damage_of_update() {
   if (!history_.after_update(step())) return {{Fact::weight_bad}};
   const bool recorded = machine_.on_record();
   if (recorded) trace_.weights_finite = history_.measured();
-  // A fused optimizer is given overflowed gradients as memory to write, and leaves the update out itself.
+  // A fused optimizer is passed overflowed gradients as memory to write, and skips the update itself.
   if (recorded && trace_.watched && machine_.gate() != Gate::scale_overflow &&
       rounds_->recorder().left_non_finite(trace_.update_begins, Phase::optimizer))
     return {{Fact::update_wrote_bad}};
@@ -46,12 +46,12 @@ void AttachSession::report_damage(StepAnswer& answer, bool update_made) {
 }
 
 void AttachSession::report_hidden_damage(StepAnswer& answer) {
-  // An overflow that a loss scaler sees to is no damage.
+  // An overflow that a loss scaler handles is no damage.
   if (!machine_.on_record() || !trace_.watched || machine_.gate() != Gate::ok || machine_.reported()) return;
   if (!rounds_->recorder().hides_damage()) return;
   Pages pages(*this, *rounds_->now(), facts_of_round());
   if (!check_.hides_new_overflow(pages.doc())) return;
-  // Found, but nothing that the program computes is harmed: no reason to stop it.
+  // Found, but nothing that the program computes is affected: no reason to stop it.
   write_incident(Gate::ok, {{Fact::hidden_overflow}}, answer, /*update_made=*/false, &pages);
   answer.stops = false;
 }

@@ -1,4 +1,4 @@
-// How far values reach, and what is about to leave its format's range.
+// How far values reach, and which places are about to leave their format's range.
 #include <algorithm>
 #include <cmath>
 
@@ -12,7 +12,7 @@ void AttachSession::foresee(StepAnswer& answer) {
   Recorder& recorder = rounds_->recorder();
   std::vector<record::SeenRange> seen = recorder.ranges();
   if (trace_.watched) add_text(answer.told, ranges_.take(step(), seen));
-  // Scaled gradients leave fp16 on purpose: the loss scale goes up until they do.
+  // Scaled gradients leave fp16 on purpose: the loss scale grows until they do.
   std::erase_if(seen, [&](const record::SeenRange& range) {
     return range.place.phase != Phase::forward && loss_scale_ != 1;
   });

@@ -12,7 +12,7 @@
 namespace nanquest::attach {
 namespace {
 
-/// Room that is left for everybody else.
+/// Memory that is left for everything else.
 constexpr double kShare = 0.9;
 
 bool is_narrow(const at::Tensor& t) {
@@ -20,7 +20,7 @@ bool is_narrow(const at::Tensor& t) {
 }
 
 void set_format(const at::Tensor& tensor, at::ScalarType type) {
-  // A gradient is checked against its tensor whenever it is set: it goes second, as Module.to does it.
+  // A gradient is checked against its tensor when it is set: it is converted second, as in Module.to.
   at::Tensor gradient = tensor.is_leaf() ? tensor.grad() : at::Tensor();
   tensor.set_data(tensor.detach().to(type));
   if (gradient.defined() && gradient.scalar_type() != type) gradient.set_data(gradient.detach().to(type));
@@ -37,7 +37,7 @@ Status can_widen(const std::vector<at::Tensor>& tensors) {
     if (!fresh && holder->second != t.unsafeGetTensorImpl())
       return Error{ErrorCode::unsupported, "two of its weights or states share memory, and would no longer",
                    ""};
-    // Twice as wide, and its gradient goes along.
+    // Twice as wide, and its gradient is converted too.
     double& needed = more.try_emplace(t.device().str(), t.device(), 0).first->second.second;
     needed += static_cast<double>(t.nbytes());
     if (t.is_leaf() && is_narrow(t.grad())) needed += static_cast<double>(t.grad().nbytes());

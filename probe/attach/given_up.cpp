@@ -1,4 +1,4 @@
-// What becomes of a step that its program gives up: a bad pass that no update follows.
+// What happens to a step that its program gives up: a bad pass that no update follows.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -15,15 +15,15 @@ bool AttachSession::judge_pass(Fact::Kind how, bool ends, StepAnswer& answer) {
     const bool again = pass_went_bad();
     const at::Tensor loss = again ? results_.number() : at::Tensor();
     answer = thrown_away(how);
-    if (again) {  // a step of its own as well; the record of both is in the file of the first
+    if (again) {  // a step of its own as well; the first one's file holds the record of both
       answer.told.push_back({Fact::next_pass_bad});
       losses_.started(loss, /*accumulates=*/true);
       give_up_step();
     }
     return true;
   }
-  // Accumulated gradients are judged before the update; without backward, or once they are cleared, there
-  // will be none.
+  // Accumulated gradients are judged before the update. Without a backward pass, or once they are cleared,
+  // there are none.
   if ((machine_.update_may_follow() && !ends) || !pass_went_bad()) return false;
   if (!ends && may_share_backward()) {
     results_.doubt(sample_ids_);
@@ -34,8 +34,8 @@ bool AttachSession::judge_pass(Fact::Kind how, bool ends, StepAnswer& answer) {
 }
 
 bool AttachSession::may_share_backward() const {
-  // Who wants bad passes left out wants their buffers put back before the next pass reads them: no time to
-  // wait.
+  // To skip bad passes, the policy must restore their buffers before the next pass reads them: there is no
+  // time to wait.
   return machine_.on_record() && !options_.skip_bad_updates &&
          machine_.stage() == StepMachine::Stage::forward && !machine_.cleared_in_pass() && losses_.empty() &&
          results_.number_held();
@@ -48,7 +48,7 @@ void AttachSession::settle_doubt(const std::vector<at::Tensor>& roots) {
     sample_ids_ = std::move(samples);
     return;
   }
-  // What runs is the next step's, of which nothing stays on record.
+  // What runs belongs to the next step, of which nothing stays recorded.
   StepAnswer answer = thrown_away(Fact::no_update_follows);
   add(answer.told, std::move(pending_.told));
   pending_ = std::move(answer);
@@ -102,7 +102,7 @@ StepAnswer AttachSession::look_at_what_raised(const std::string& raised) {
   if (machine_.reported() || !on_record()) return answer;
   const at::Tensor bad = rounds_->recorder().last_non_finite();
   if (!bad.defined()) return answer;
-  losses_.started(bad, /*accumulates=*/true);  // what stands at the end of what was computed
+  losses_.started(bad, /*accumulates=*/true);  // the end of what was computed
   write_incident(Gate::non_finite, {{.kind = Fact::raised, .name = raised, .value = bad.item().toDouble()}},
                  answer);
   give_up_step();

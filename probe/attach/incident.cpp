@@ -132,7 +132,7 @@ std::string AttachSession::write_file(Gate gate, Facts& told, bool update_made, 
   if (origin)
     rounds_->told(*origin);
   else
-    trace_.keeps = false;  // it is told
+    trace_.keeps = false;  // it has been reported
   return file;
 }
 
@@ -140,7 +140,7 @@ const Rounds::Kept* AttachSession::round_that_spoiled(std::string& name, bool up
   if (rounds_->keeps_none()) return nullptr;
   const Names& names = tensors_.names();
   for (const NamedList* list : {&names.parameters, &names.states}) {
-    // Before its update, what an optimizer keeps has harmed nobody in this step.
+    // Before its update, an optimizer's state has harmed nothing in this step.
     if (list == &names.states && !update_made) continue;
     const std::string_view word = list == &names.states ? StateCheck::kMoment : StateCheck::kParameter;
     const StateCheck::Names bad = check_.bad_now(word);

@@ -1,7 +1,7 @@
-/// Losses: what backward was started from since the last update.
+/// Losses: the tensors from which backward passes started since the last update.
 ///
-/// The program's own numbers: a loss that a GradScaler multiplied is known by what it was before. Several
-/// backward passes (micro-batches, several terms) add up, as their gradients do.
+/// They are the program's own numbers: a loss that a GradScaler multiplied is replaced by its value before.
+/// Several backward passes (micro-batches, several terms) add up, as their gradients do.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,19 +16,19 @@ bool holds_finite(const at::Tensor& scalar);
 
 class Losses {
  public:
-  /// `scaled` was made from `loss` by a loss scaler.
+  /// `scaled` was computed from `loss` by a loss scaler.
   void scaled(const at::Tensor& scaled, const at::Tensor& loss);
-  /// Backward starts at `root`. `accumulates`: its gradients go into .grad; otherwise (torch.autograd.grad)
-  /// it counts as the loss only while nothing else does.
+  /// Backward starts at `root`. `accumulates`: its gradients go into .grad. Otherwise (torch.autograd.grad)
+  /// it counts as the loss only if there is no other.
   void started(const at::Tensor& root, bool accumulates);
   void clear();
 
   bool empty() const { return all_.empty(); }
-  /// All of them added up, undefined if there are none. No device is waited for.
+  /// All of them added up; undefined if there are none. Does not wait for a device.
   at::Tensor total() const;
-  /// The first that is not finite, else the last; undefined if there are none. Waits for devices.
+  /// The first one that is not finite, otherwise the last; undefined if there are none. Waits for devices.
   at::Tensor telling() const;
-  /// Whether one of them is NaN or Inf, as far as that can be known without waiting for a device.
+  /// Whether one of them is NaN or Inf, as far as this is known without waiting for a device.
   bool bad() const;
 
  private:
@@ -39,7 +39,7 @@ class Losses {
   };
   std::vector<Scaled> scaled_;
   std::vector<at::Tensor> all_;
-  bool all_accumulate_ = false;  ///< what `all_` holds
+  bool all_accumulate_ = false;  ///< what `all_` contains
 };
 
 }  // namespace nanquest::attach

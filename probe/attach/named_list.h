@@ -1,4 +1,4 @@
-/// Tensors by name, in the order they were named first. They are not kept alive.
+/// Tensors by name, in the order in which they were first named. They are not kept alive.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,22 +14,23 @@ namespace nanquest::attach {
 
 class NamedList {
  public:
-  /// A name given again means the new tensor: programs replace buffers and states. Returns its index.
+  /// A name that is given again now means the new tensor: programs replace buffers and states. Returns its
+  /// index.
   std::size_t put(const std::string& name, const at::Tensor& tensor);
-  /// A name that a living tensor has gets a number; that of a freed one is taken over (a model built anew).
-  /// Returns the index.
+  /// If a living tensor has this name, adds a number to it; the name of a freed one is reused (a model built
+  /// again). Returns the index.
   std::size_t add(const std::string& name, const at::Tensor& tensor);
   void clear();
   bool empty() const { return entries_.empty(); }
 
-  /// Another number whenever the list was changed.
+  /// A number that changes whenever the list changes.
   std::uint64_t revision() const { return revision_; }
   std::size_t size() const { return entries_.size(); }
   const std::string& name(std::size_t index) const { return entries_[index].name; }
   const WeakTensor& tensor(std::size_t index) const { return entries_[index].tensor; }
-  /// The tensor of this name; undefined if there is none, or it is gone.
+  /// The tensor of this name; undefined if there is none or it was freed.
   at::Tensor named(const std::string& name) const;
-  /// Whether a tensor of the list lies in this storage, which is alive.
+  /// Whether a tensor of the list uses this storage, which must be alive.
   bool any_in(const c10::StorageImpl* storage) const;
   /// All that are alive, as aliases of their memory.
   NamedTensors living() const;

@@ -18,7 +18,7 @@ namespace nanquest::attach {
 namespace {
 
 std::unique_ptr<AttachSession>& session() {
-  // Leaked on purpose: LibTorch may be gone before static destructors run.
+  // Leaked on purpose: LibTorch may be unloaded before static destructors run.
   static auto* one = new std::unique_ptr<AttachSession>();
   return *one;
 }
@@ -49,7 +49,7 @@ std::string start(const std::string& json) {
   return "";
 }
 
-/// What `ask` gives, in types of operators; without a session 0, false, NaN or "".
+/// The result of `ask`, in types of operators; without a session 0, false, NaN or "".
 template <class R, class Ask>
 auto answer(const Ask& ask) {
   AttachSession* const it = session().get();
@@ -189,16 +189,16 @@ extern "C" {
 __attribute__((visibility("default"))) void nanquest_push(const char* path, const char* type) {
   nanquest::push_module(path, type);
 }
-/// What runs now belongs to this phase (1 forward, 3 optimizer) until the next call; returns what was so
-/// before.
+/// What runs from now on belongs to this phase (1 forward, 3 optimizer), until the next call. Returns the
+/// phase before.
 __attribute__((visibility("default"))) int nanquest_phase(int phase) {
   return static_cast<int>(nanquest::set_phase(static_cast<nanquest::Phase>(phase)));
 }
-/// A pass of the program's models begins (1), or is over (0): the random numbers drawn in it are the step's.
+/// A pass of the program's models begins (1) or ends (0): the random numbers drawn in it belong to the step.
 __attribute__((visibility("default"))) void nanquest_pass(int begins) {
   if (nanquest::attach::session()) nanquest::attach::session()->pass(begins != 0);
 }
-/// What runs now is of this micro-batch of a pipeline; below 0: of none.
+/// What runs from now on belongs to this micro-batch of a pipeline; below 0: to none.
 __attribute__((visibility("default"))) void nanquest_micro_batch(int index) {
   if (nanquest::attach::session()) nanquest::attach::session()->set_told_micro_batch(index);
 }

@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Hands out the values of an object, and notes the first thing that is wrong with it.
+/// Reads values from an object and remembers the first error.
 class Reader {
  public:
   explicit Reader(Json json) : left_(std::move(json)) {}
@@ -32,7 +32,7 @@ class Reader {
     }
   }
 
-  /// One of a few words, by its place among them.
+  /// One of a few words, as its index among them.
   template <typename Value>
   void read(const char* key, Value& into, std::initializer_list<std::pair<const char*, Value>> words) {
     std::string word;
@@ -63,7 +63,7 @@ Result<AttachOptions> parse_options(const std::string& text) {
   if (!json.is_object()) return Error{ErrorCode::usage, "the options are no JSON object", ""};
   Reader reader(std::move(json));
   AttachOptions options;
-  std::string on_incident;  // the caller's business
+  std::string on_incident;  // the caller checks it
   reader.read("run_dir", options.probe.run_dir);
   reader.read("level", options.probe.level,
               {{"guard", Level::guard}, {"trace", Level::trace}, {"watch", Level::watch}});

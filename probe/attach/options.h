@@ -8,9 +8,9 @@
 
 namespace nanquest::attach {
 
-/// Reads the object that Settings.to_json of the Python package makes: the settings that its table
+/// Reads the object made by Settings.to_json of the Python package: the settings that its table
 /// (nanquest/base/settings_table.py) marks for the library, and what is known of the process. Defaults and
-/// ranges are that table's alone. A key that is missing or unknown, or a value of the wrong kind, is a
+/// ranges are in that table only. A key that is missing or unknown, or a value of the wrong kind, is a
 /// `usage` error that names it.
 Result<AttachOptions> parse_options(const std::string& json);
 

@@ -1,5 +1,4 @@
-/// AttachSession::Pages: a step of a foreign program, the one that runs or an earlier one, as its file needs
-/// it.
+/// AttachSession::Pages: a step of a foreign program, running or over, as its file needs it.
 #pragma once
 
 #include "probe/attach/session.h"
@@ -14,7 +13,7 @@ class AttachSession::Pages final : public StepPages {
   SnapshotDoc& doc();
   Recording* tables(Facts& told) override;
   void complete(Facts& told) override;
-  /// After `tables`: the collective by which the culprit's values came from another process, "" if they did
+  /// After `tables`: the collective by which the culprit's values came from another process; "" if they did
   /// not.
   const std::string& arrived_by() const { return arrived_by_; }
 

@@ -11,7 +11,7 @@
 namespace nanquest::attach {
 namespace {
 
-/// A loss that is an element of something large would keep all of it.
+/// A loss that is an element of a large tensor would keep all of it alive.
 constexpr std::size_t kScalarBytes = 64;
 
 bool is_bad_number(const at::Tensor& t) {

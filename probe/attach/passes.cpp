@@ -1,4 +1,4 @@
-// The passes of a step, forward and backward: what they tell, and what becomes of a step that is given up.
+// The forward and backward passes of a step: what they show, and what happens to a step that is given up.
 #include <ATen/ATen.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a program's policy after a bad step needs: the step undone, weights looked at, formats widened.
+// What a program's policy after a bad step needs: undoing the step, checking weights, widening formats.
 #include "probe/attach/session.h"
 
 namespace nanquest::attach {

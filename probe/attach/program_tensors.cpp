@@ -33,7 +33,7 @@ void ProgramTensors::bind(const Weights& weights) {
     const std::int64_t number = weights.numbers[i];
     if (number < 0 || static_cast<std::size_t>(number) >= names_.parameters.size()) continue;
     const auto index = static_cast<std::size_t>(number);
-    // A weight that got new memory (moved, cast, loaded) keeps its name.
+    // A weight that moved to new memory (moved, cast, loaded) keeps its name.
     put("parameter", names_.parameters.name(index), weights.tensors[i]);
     gate_.bind(index, weights.tensors[i]);
     history_.bind(index, weights.tensors[i]);
@@ -60,7 +60,7 @@ std::uint64_t ProgramTensors::bytes_of_update(at::Device& device) {
     state_bytes_ = {names_.states.size(), 0};
     for (const auto& [name, state] : names_.states.living()) state_bytes_.second += state.nbytes();
   }
-  // Two moments a weight, before any are known.
+  // Two moments per weight, until the real ones are known.
   return weights + (state_bytes_.first ? state_bytes_.second : 2 * weights);
 }
 

@@ -1,5 +1,5 @@
-/// ProgramTensors: what the program's tensors are called, and the weights that an optimizer holds while it
-/// writes. No tensor is kept alive but those, until `release`. On the thread that trains.
+/// ProgramTensors: the names of the program's tensors, and the weights that an optimizer holds while it
+/// writes. Only these are kept alive, until `release`. Use on the thread that trains.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,35 +19,36 @@ namespace nanquest::attach {
 /// The weights that an optimizer is about to write. They are held until `after_update` only.
 struct Weights {
   std::vector<at::Tensor> tensors;
-  std::vector<std::int64_t> numbers;  ///< as `add_parameter` gave them; below 0 for what it did not take
+  std::vector<std::int64_t> numbers;  ///< as returned by `add_parameter`; below 0 if it was not accepted
 };
 
 class ProgramTensors {
  public:
-  /// Gate and history know parameters by the numbers that these give; both outlive this.
+  /// Gate and history know parameters by their own numbers for them; both must outlive this.
   ProgramTensors(GradientGate& gate, RunHistory& history) : gate_(gate), history_(history) {}
 
-  /// Names a parameter. Its number.
+  /// Names a parameter. Returns its number.
   std::int64_t add_parameter(const std::string& name, const at::Tensor& tensor);
   /// Names a tensor of another kind: "buffer", "state" (an optimizer's), "scale" (a loss scaler's);
-  /// "parameter": one that has its name got other memory.
+  /// "parameter": a named parameter has moved to other memory.
   void put(const std::string& kind, const std::string& name, const at::Tensor& tensor);
   const Names& names() const { return names_; }
   /// How many weights, buffers and states there are.
   std::size_t size() const { return names_.parameters.size() + names_.buffers.size() + names_.states.size(); }
 
-  /// Gate and history look at these weights from here on, until `release`.
+  /// Gate and history look at these weights from now on, until `release`.
   void bind(const Weights& weights);
   void release();
-  /// Bytes that an update of these weights will overwrite, about; `device`: where they lie.
+  /// About how many bytes an update of these weights will overwrite; `device`: where they are.
   std::uint64_t bytes_of_update(at::Device& device);
-  /// Whether a weight lies in this memory.
+  /// Whether a weight uses this memory.
   bool is_weight(const c10::StorageImpl* memory) const {
     return memory && weight_memory_.count(memory) > 0 && names_.parameters.any_in(memory);
   }
   /// Devices of the weights, and the CPU.
   const std::vector<at::Device>& devices();
-  /// The name of a weight, buffer or state, or of the first that shares its memory, if that one alone is bad.
+  /// The name of a weight, buffer or state, or of the first one that shares its memory if only that one is
+  /// bad.
   std::string bad_in_memory_of(const std::string& name) const;
 
  private:
@@ -56,8 +57,8 @@ class ProgramTensors {
   Names names_;
   std::vector<std::size_t> bound_;
   std::unordered_set<const c10::StorageImpl*> weight_memory_;               ///< addresses only
-  std::pair<std::size_t, std::uint64_t> state_bytes_;                       ///< of so many states
-  std::pair<std::size_t, std::vector<at::Device>> devices_{0, {at::kCPU}};  ///< of so many weights
+  std::pair<std::size_t, std::uint64_t> state_bytes_;                       ///< for this many states
+  std::pair<std::size_t, std::vector<at::Device>> devices_{0, {at::kCPU}};  ///< for this many weights
 };
 
 }  // namespace nanquest::attach

@@ -15,12 +15,13 @@ namespace nanquest::attach {
 namespace {
 
 struct Graphs {
-  std::mutex mutex;  // backward graphs may be compiled on a thread of autograd
+  std::mutex mutex;  // backward graphs may be compiled on an autograd thread
   std::map<std::int64_t, std::string> told;
 };
 
 Graphs& graphs() {
-  static auto* one = new Graphs();  // leaked on purpose: LibTorch may be gone before static destructors run
+  static auto* one = new Graphs();  // leaked on purpose: LibTorch may be unloaded before static destructors
+                                    // run
   return *one;
 }
 

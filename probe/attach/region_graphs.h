@@ -1,4 +1,4 @@
-/// The graphs that torch.compile was given in this process, for the files of steps in which they ran.
+/// The graphs that torch.compile compiled in this process, for the files of steps that ran them.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace nanquest::attach {
 
-/// Keeps the text of a graph (region_graph.py) under the number that its calls are told with. Any thread.
+/// Stores the text of a graph (region_graph.py) under the number that its calls report. Any thread.
 void keep_region_graph(std::int64_t number, std::string graph);
 
 /// Adds the graphs of the recording's compiled regions to its data.

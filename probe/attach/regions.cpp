@@ -1,5 +1,5 @@
-// What Python tells of graphs that torch.compile made: one op each, since nobody sees what runs inside, and
-// the graph that the compiler was given.
+// What Python reports of graphs compiled by torch.compile: one op for each call, since what runs inside can't
+// be observed, and the graph that the compiler was given.
 #include <torch/library.h>
 
 #include <optional>
@@ -15,8 +15,8 @@ void region_graph(std::int64_t number, std::string graph) {
   keep_region_graph(number, std::move(graph));
 }
 
-/// `graph` as `region_graph` was told it, below 0 if nobody was; `sizes`: inputs that are no tensors;
-/// `written`: those of the inputs that it writes, `places`: which ones they are.
+/// `graph`: the number given to `region_graph`, below 0 if there was none; `sizes`: inputs that are not
+/// tensors; `written`: the inputs that it writes, `places`: their positions.
 void begin_region(at::TensorList inputs, std::int64_t graph, at::IntArrayRef sizes, at::IntArrayRef places,
                   at::TensorList written) {
   static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(kCompiledRegion, "");
@@ -30,13 +30,13 @@ void end_region(at::TensorList outputs) {
   close_region(returns);
 }
 
-/// The region was left by an exception.
+/// The region ended with an exception.
 void leave_region() {
   close_region({});
 }
 
-/// What PyTorch does to compile is nothing that the program computes: ops of this thread in between are
-/// nobody's. May nest.
+/// PyTorch's own work during a compilation is not computed by the program: ops of this thread in between are
+/// ignored. Can be nested.
 void compiling(bool begins) {
   thread_local int depth = 0;
   thread_local std::optional<ObserverPause> pause;
@@ -50,7 +50,7 @@ void compiling(bool begins) {
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(nanquest, m) {
-  // A name for traces; never called.
+  // A name for traces; it is never called.
   m.def(
       "compiled_region(Tensor[] inputs, int graph, int[] sizes, int[] places, Tensor(a!)[] written) -> "
       "Tensor[]");

@@ -15,7 +15,7 @@ bool lies_dense_here(const at::Tensor& tensor) {
          tensor.is_non_overlapping_and_dense() && tensor.has_storage();
 }
 
-/// Looks no further than the first byte that is not zero, usually one of the first.
+/// Stops at the first byte that is not zero, which is usually near the start.
 bool all_zero(const char* data, std::size_t bytes) {
   return bytes == 0 || (data[0] == 0 && std::memcmp(data, data + 1, bytes - 1) == 0);
 }

@@ -10,7 +10,7 @@
 namespace nanquest::attach {
 namespace {
 
-/// By where they lay, as many of them may be gone by now.
+/// By address, since many of them may be freed by now.
 std::vector<NamedMemory> remembered(const NamedList& list) {
   std::vector<NamedMemory> all;
   all.reserve(list.size());
@@ -46,7 +46,7 @@ void Rounds::begin(bool watch) {
 
 bool Rounds::begin_update(std::uint64_t bytes, at::Device device, bool asked) {
   if (!open_) return false;
-  // What ops wrote that can't be run again is kept for as long as the round.
+  // Outputs of ops that may not be repeatable are kept as long as the round.
   if (const record::Step* step = now()) bytes += step->opaque_bytes;
   const bool wanted = governor_.wants(bytes, device);
   counted_ = wanted;
@@ -71,7 +71,7 @@ void Rounds::healthy(std::int64_t step, const Names& names, const NamedList& bat
     for (std::size_t i = 0; i < from.size(); ++i)
       if (const c10::StorageImpl* storage = from.tensor(i).address()) to.insert(storage);
   };
-  // Their addresses are nobody else's while the lists know them.
+  // Their addresses are not reused while the lists know them.
   std::uint64_t revision = 1;
   for (const NamedList* list : {&names.parameters, &names.buffers, &names.states, &names.scales})
     revision += list->revision();
@@ -90,7 +90,8 @@ void Rounds::end(bool keep, RoundFacts facts) {
   if (!std::exchange(open_, false)) return;
   if (std::exchange(counted_, false)) governor_.kept(recorder_.update_cost());
   recorder_.end_step(keep);
-  // What a watched update overwrote is three times the weights: not for buffers that wait for the next one.
+  // What a watched update overwrote is three times the weights: too much for buffers that wait for the next
+  // one.
   if (watched_ && !now()) recorder_.release_values();
   if (keep && keep_steps_ > 0 && now()) kept_.push_back({round_, std::move(facts)});
 }
@@ -106,12 +107,12 @@ const Rounds::Kept* Rounds::round_that_spoiled(const at::Tensor& tensor, bool ru
   const c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
   std::int64_t number = running ? round_ : round_ + 1;
   for (auto round = kept_.rbegin(); round != kept_.rend(); ++round) {
-    // What happened in a round that is not on record nobody knows.
+    // A round that is not recorded may have done anything.
     record::Step* step = round->number == --number ? recorder_.find(number) : nullptr;
     if (!step) return nullptr;
     const std::uint32_t slot = step->slots.find(storage);
     if (slot == record::SlotIndex::kMissing) continue;
-    // Somebody wrote to it between the rounds, seen by its op or by what it left.
+    // It was written between the rounds, shown by an op or by its content.
     if (step->slots[slot].written_late || round->facts.*finite) return nullptr;
     if (step->slots[slot].produced) return &*round;
     const at::Tensor first = StepTables(recorder_, *step).first_value(storage);
@@ -131,7 +132,7 @@ StepTables Rounds::tables(record::Step& step, const Names& names, const NamedLis
   named = {remembered(names.parameters), remembered(names.buffers),
            remembered(names.states),     remembered(batch),
            remembered(names.scales),     {}};
-  // Those that the step did not make itself were there before it.
+  // Those that the step did not make itself existed before it.
   for (std::size_t i = 0; i < results.weights.size() && i < names.parameters.size(); ++i)
     if (const at::Tensor& weight = results.weights[i];
         weight.defined() && weight.grad().defined() && is_plain(weight.grad()))
@@ -146,13 +147,13 @@ StepTables Rounds::tables(record::Step& step, const Names& names, const NamedLis
     const at::Tensor weight = i < results.weights.size() ? results.weights[i] : at::Tensor();
     doc.gradients.push_back(tables.describe(weight.defined() ? weight.grad() : weight));
   }
-  // Behind them those of weights that nobody could keep: a step with gradients is no step without.
+  // After them come those of weights that could not be kept: a step with gradients is not one without.
   for (std::size_t i = 0; i < results.weights.size(); ++i)
     if (const at::Tensor& weight = results.weights[i];
         weight.defined() && weight.grad().defined() && !is_plain(weight.grad()) &&
         (i >= named.parameters.size() || !named.parameters[i].tensor.defined()))
       doc.gradients.push_back(tables.describe(weight.grad()));
-  // Of a batch that is gone the round still has what it read.
+  // If a batch was freed, the round still has what it read.
   for (std::size_t i = 0; i < named.batch.size(); ++i)
     if (NamedMemory& each = named.batch[i]; !each.tensor.defined())
       each.tensor = batch.tensor(i).over(tables.first_value(each.storage));

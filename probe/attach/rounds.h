@@ -1,9 +1,9 @@
-/// The rounds of a program: what of them is on record, and which of them did the damage that a later one
+/// The rounds of a program: what is recorded of them, and which of them did the damage that a later one
 /// shows.
 ///
-/// A round is what lies between two beginnings of a step, as the session sees them; rounds are numbered
-/// without gaps, whatever the program calls its steps. The recorder records all of them; the last few stay
-/// with what their updates overwrote, as far as that costs no more than it may.
+/// A round is everything between two beginnings of a step, as the session sees them. Rounds are numbered
+/// without gaps, however the program numbers its steps. The recorder records all of them; the last few are
+/// kept with what their updates overwrote, within the limits of time and memory.
 ///
 ///     rounds.begin(/*watch=*/false);
 ///     … forward, backward …
@@ -27,80 +27,79 @@
 
 namespace nanquest::attach {
 
-/// Names that the program's tensors have.
+/// Names of the program's tensors.
 struct Names {
   NamedList parameters, buffers, states, scales;  ///< scales: of loss scalers
 };
 
-/// What is known of a round beside its ops.
+/// What is known of a round apart from its ops.
 struct RoundFacts {
   std::int64_t step = 0;  ///< as the program counts
   double loss_scale = 1;
   std::vector<std::string> sample_ids;
   NamedList batch;
-  /// After the update somebody looked at all weights, or states, and they were finite: what spoiled them came
+  /// After the update all weights, or states, were looked at and were finite: whatever spoiled them came
   /// later.
   bool weights_finite = false, states_finite = false;
 };
 
-/// What a round computed, while it is there.
+/// What a round computed, while it is alive.
 struct RoundResults {
-  at::Tensor loss;                  ///< undefined: nobody knows
+  at::Tensor loss;                  ///< undefined: unknown
   std::vector<at::Tensor> weights;  ///< as the optimizer holds them, by number; undefined: not held now
 };
 
 class Rounds {
  public:
-  /// A round whose ops and values are on record, update included.
+  /// A round whose ops and values are recorded, including the update.
   struct Kept {
     std::int64_t number = 0;
     RoundFacts facts;
   };
 
-  /// `keep_share` of the time of training, `memory_share` of the free memory, for keeping `keep_steps`
-  /// rounds. As much memory again is for `tape`, if it has steps.
+  /// `keep_share` of the training time and `memory_share` of the free memory may be used to keep `keep_steps`
+  /// rounds. The same amount of memory again is for `tape`, if it has steps.
   Rounds(int keep_steps, double keep_share, double memory_share, record::TapeOptions tape);
 
   Recorder& recorder() { return recorder_; }
 
   void begin(bool watch);
-  /// The update is about to begin, and will overwrite about so many bytes. True if recording goes on and the
-  /// round can be asked for when it is over; false ends it. `asked`: somebody wants the round, whatever that
-  /// costs.
+  /// The update is about to begin and will overwrite about this many bytes. True if recording goes on and the
+  /// round is available when it is over; false ends recording. `asked`: record it whatever it costs.
   bool begin_update(std::uint64_t bytes, at::Device device, bool asked);
-  /// The same for a watched round, whose update is watched as well.
+  /// The same for a watched round; its update is watched too.
   void watch_update();
-  /// A graph that was captured is made, or runs: no round is on record until the next begins.
+  /// A graph is captured, or a captured one runs: no round is recorded until the next one begins.
   void lose();
-  /// The round is well so far: what it has read from outside is kept for one that goes bad
+  /// The round is finite so far: copies what it has read from outside, for comparison with a later bad one
   /// (probe/record/twin.h). `step` is its number as the program counts.
   void healthy(std::int64_t step, const Names& names, const NamedList& batch);
-  /// The round is over. With `keep` it stays for a while.
+  /// The round is over. With `keep` it stays available for a while.
   void end(bool keep, RoundFacts facts);
 
-  /// The round that runs, or has just ended: null if it is not on record.
+  /// The round that is running or has just ended; null if it is not recorded.
   record::Step* now() { return recorder_.find(round_); }
   record::Step* of(const Kept& round) { return recorder_.find(round.number); }
-  /// The round whose update left `tensor` non-finite, which it was when the round that runs began: null if
-  /// that is not on record. `running`: a round runs; otherwise the next one is about to begin. `finite`: what
-  /// tells that a round's update didn't.
+  /// The round whose update made `tensor` non-finite, which it was when the current round began; null if that
+  /// round is not recorded. `running`: a round is running; otherwise the next one is about to begin.
+  /// `finite`: the facts that show that a round's update did not do it.
   const Kept* round_that_spoiled(const at::Tensor& tensor, bool running, bool RoundFacts::*finite);
   bool keeps_none() const { return kept_.empty(); }
-  /// The round's story is written; later steps that it spoiled tell nothing new.
+  /// The round has been written; later steps that it spoiled are not news.
   void told(const Kept& round);
-  /// Values of a tensor's storage when this round read it first; undefined if it didn't.
+  /// Values of a tensor's storage when this round first read it; undefined if it didn't.
   at::Tensor first_value(const at::Tensor& tensor);
-  /// The tables of a round up to where what has a name is added: StepTables::finish(names) does that.
+  /// The tables of a round, before named values are added: StepTables::finish(names) does that.
   StepTables tables(record::Step& step, const Names& names, const NamedList& batch,
                     const RoundResults& results, StepNames& named);
 
-  /// Whether what an update of so many bytes overwrites may be kept, as far as memory goes.
+  /// Whether there is memory to keep what an update of this many bytes overwrites.
   bool affords(std::uint64_t bytes, at::Device device) { return governor_.affords(bytes, device); }
-  /// How much memory that takes; once, where it is worth a word, otherwise "".
+  /// How much memory that takes. Returned once, if it is worth telling; otherwise "".
   std::string announcement() { return governor_.announcement(); }
-  /// Why updates are not kept, "" if they are.
+  /// Why updates are not kept; "" if they are.
   const std::string& why_not() const { return governor_.reason(); }
-  /// Rounds so far that nobody watched.
+  /// Number of rounds that were not watched.
   std::int64_t unwatched() const { return unwatched_; }
 
  private:
@@ -110,7 +109,7 @@ class Rounds {
   int keep_steps_;
   std::int64_t round_ = -1, unwatched_ = 0;
   record::TwinNames twin_names_;
-  std::uint64_t names_revision_ = 0;  ///< of those in `twin_names_`
+  std::uint64_t names_revision_ = 0;  ///< names in `twin_names_`
   bool open_ = false, counted_ = false, watched_ = false;
   std::chrono::steady_clock::time_point began_;
 };

@@ -16,7 +16,7 @@
 namespace nanquest::attach {
 namespace {
 
-/// A forked child (a data loader's worker) is not the program that trains.
+/// A forked child (a data loader's worker) does not train.
 std::atomic<bool> forked{false};
 
 void forget_in_children() {
@@ -24,7 +24,7 @@ void forget_in_children() {
   (void)once;
 }
 
-/// Another optimizer may follow in the same step; what goes on for longer without it is no part of the step.
+/// Another optimizer may follow in the same step; a longer pause is not part of the step.
 constexpr std::size_t kOpsAfterUpdate = 512;
 
 }  // namespace
@@ -73,7 +73,7 @@ AttachSession::~AttachSession() = default;
 
 void AttachSession::begin_rounds() {
   if (options_.probe.level < Level::trace) return;
-  // At level watch each step tells itself what happened in it.
+  // At level watch each step reports what happened in it.
   const bool keeps = options_.probe.level == Level::trace;
   rounds_ = std::make_unique<Rounds>(
       keeps ? options_.keep_steps : 0, options_.keep_percent / 100.0, options_.keep_memory_percent / 100.0,
@@ -94,7 +94,7 @@ void AttachSession::name(const std::string& kind, const std::string& name, const
   safely("naming a tensor", [&] {
     if (!batch) return tensors_.put(kind, name, tensor);
     (void)batch_.add(name, tensor);
-    // The program worked on it before it was known by name: from here on it is what the step was given.
+    // The program wrote it before it had a name: from here on it counts as an input of the step.
     rounds_->recorder().forget_if_produced(tensor);
   });
 }
@@ -115,7 +115,7 @@ void AttachSession::always(const char* doing, const std::function<void()>& work)
 }
 
 std::string AttachSession::trouble() {
-  if (machine_.off()) {  // where recording failed, ops of the program were still inside
+  if (machine_.off()) {  // recording failed while ops of the program were running
     machine_.record_closes();
     rounds_.reset();
     if (observer_) observer_->rest();
@@ -189,7 +189,7 @@ std::unique_ptr<OpFrame> AttachSession::on_start(const OpTraits& op,
   if (machine_.on_record() && machine_.stage() == StepMachine::Stage::updated &&
       current_phase() != Phase::optimizer && ops_so_far() > trace_.update_ends + kOpsAfterUpdate)
     close_trace();
-  // Between steps it sees to it that what its last steps read is kept before it is overwritten.
+  // Between steps it makes sure that what its last steps read is copied before it is overwritten.
   return rounds_ ? rounds_->recorder().on_start(op, inputs) : nullptr;
 }
 

@@ -52,7 +52,7 @@ void StepUndo::pass(bool begins) {
 
 bool StepUndo::put_back() {
   if (!std::exchange(remembers_, false)) return true;
-  // In the middle of a pass (an optimizer that calls the model itself) the numbers drawn are the pass's.
+  // In the middle of a pass (an optimizer that calls the model itself) the numbers drawn belong to the pass.
   const bool outside = drawn_outside_ || (depth_ == 0 && drawn_since());
   if (!outside)
     for (Random& r : random_) {

@@ -2,12 +2,12 @@
 ///
 ///     undo.remember(buffers, {at::kCPU});
 ///     undo.pass(true);  … a model is called, or a backward pass runs …  undo.pass(false);
-///     undo.put_back();                             // the step is left out: as if it had not been
-///     undo.forget();                               // it was made
+///     undo.put_back();                             // the step is skipped
+///     undo.forget();                               // the step was made
 ///
-/// A foreign program may draw its next batch in the middle of a step. What is drawn outside of the passes is
-/// its own business: putting the generators back would make it draw the same once more, so they stay then.
-/// Buffers are held from `remember` until the step is over. One thread.
+/// A foreign program may draw its next batch in the middle of a step. If it drew numbers outside of the
+/// passes, the generators are not restored: it would draw the same numbers again. Buffers are held from
+/// `remember` until the step is over. One thread.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -21,21 +21,21 @@ namespace nanquest::attach {
 
 class StepUndo {
  public:
-  /// Remembers the state of now: these buffers and the default generators of these devices.
+  /// Saves the present state of these buffers and of the default generators of these devices.
   void remember(const std::vector<at::Tensor>& buffers, const std::vector<at::Device>& devices);
-  /// A pass of the program's models begins, or is over. Passes may lie in one another.
+  /// A pass of the program's models begins or ends. Passes can be nested.
   void pass(bool begins);
-  /// Puts back what was remembered, and forgets it; nothing if nothing was. True unless the generators had to
-  /// stay.
+  /// Restores what was saved, and drops it; does nothing if nothing was saved. True unless the generators had
+  /// to stay.
   bool put_back();
   void forget();
-  /// Whether there is something to put back.
+  /// Whether there is something to restore.
   bool remembers() const { return remembers_; }
 
  private:
   struct Random {
     at::Generator generator;
-    at::Tensor began, seen;  ///< bytes: at `remember`, and when somebody last looked
+    at::Tensor began, seen;  ///< bytes of the state: at `remember`, and when last looked at
   };
   bool drawn_since() const;
 

@@ -10,7 +10,7 @@ namespace {
 
 using torch::autograd::Node;
 
-// Nodes are counted by shared_ptr in LibTorch 2.11, in themselves in 2.15.
+// LibTorch 2.11 counts nodes by shared_ptr, 2.15 in the node itself.
 template <class T>
 std::function<const Node*()> weakly(const std::shared_ptr<T>& node) {
   return [weak = std::weak_ptr<T>(node)] { return weak.lock().get(); };

@@ -1,7 +1,8 @@
 /// A tensor that is known but not kept alive.
 ///
-/// It holds the storage weakly and remembers how the tensor lay in it. A weak reference to the tensor itself
-/// would make torch.utils.swap_tensors refuse, a strong one would keep a model that its program has deleted.
+/// It holds the storage weakly and remembers the tensor's view of it. With a weak reference to the tensor
+/// itself torch.utils.swap_tensors would refuse; a strong one would keep a model alive that its program has
+/// deleted.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,18 +17,17 @@ namespace nanquest::attach {
 class WeakTensor {
  public:
   WeakTensor() = default;
-  /// `tensor` is plain memory (see is_plain); anything else is never alive.
+  /// `tensor` must be plain memory (see is_plain); anything else is never alive.
   explicit WeakTensor(const at::Tensor& tensor);
 
   /// A tensor without history over the same memory; undefined if that was freed or has become too small.
   at::Tensor lock() const;
   bool alive() const { return !storage_.expired(); }
-  /// Its storage, which may be freed by now; the address is no other's as long as this lives.
+  /// Its storage, which may be freed by now; the address is not reused as long as this lives.
   const c10::StorageImpl* address() const { return address_; }
-  /// How it lay in its memory, over other memory: `values` is that storage as a 1-D tensor. Undefined if they
-  /// don't fit.
+  /// The same view of other memory: `values` is that storage as a 1-D tensor. Undefined if it doesn't fit.
   at::Tensor over(const at::Tensor& values) const;
-  /// Whether it lies in this storage, which is alive.
+  /// Whether it uses this storage, which must be alive.
   bool lies_in(const c10::StorageImpl* storage) const { return address_ == storage && alive(); }
   /// Whether it is the same part of the same memory.
   bool is(const at::Tensor& tensor) const;

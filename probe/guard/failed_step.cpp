@@ -1,4 +1,4 @@
-// What follows a bad step: undone, looked into, run again under the recorder, written down.
+// What follows a bad step: the step is undone, run again under the recorder, and written to a file.
 #include <cmath>
 #include <utility>
 
@@ -96,7 +96,7 @@ void GuardedProbe::note_incident(Answer& answer) {
 
 void GuardedProbe::capture(const StepInputs& inputs, const std::function<at::Tensor()>& compute,
                            Answer& answer) {
-  listening_.reset();  // the step is recorded by itself: one session at a time
+  listening_.reset();  // the step is recorded on its own: one session at a time
   const auto failed_again = [&](const at::Tensor& loss) {
     const GateResult as_is = gate_.run(1, loss);
     if (!std::isfinite(as_is.loss) || !as_is.finite()) return true;

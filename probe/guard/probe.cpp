@@ -66,7 +66,7 @@ void GuardedProbe::watch_undo(std::function<std::function<void()>()> save) {
 }
 
 void GuardedProbe::begin(const StepInputs& inputs) {
-  const ObserverPause ours;  // what the probe does is not the program's
+  const ObserverPause ours;  // what the probe runs is not part of the program's step
   if (!devices_known_) undo_.watch_device(at::kCPU);
   devices_known_ = true;
   if (recording()) history_.begin(inputs);
@@ -113,7 +113,8 @@ GateResult GuardedProbe::gate(const StepInputs& inputs, const at::Tensor& loss) 
   const ObserverPause ours;
   if (recorded_) {
     if (!taped) recorded_->stop();
-    // The gate multiplies gradients in place; unless it doesn't, their rows wait until somebody needs them.
+    // The gate multiplies gradients in place. If it does not have to, it reads their rows only when they are
+    // needed.
     if (inputs.loss_scale != 1) recorded_->computed(loss, parameters_);
   }
   const GateResult seen = gate_.run(taped ? 1 : inputs.loss_scale, loss);
@@ -143,10 +144,10 @@ StepReport GuardedProbe::step(const StepInputs& inputs, const std::function<at::
     const ObserverPause ours;
     recorded_.reset();
     if (on()) safely("undo", [&] { undo(); });
-    throw;  // the program's own: it passes unchanged
+    throw;  // thrown by the program itself: passed on unchanged
   }
   safely("gate", [&] {
-    // Refused by ATen itself: the gradients are in an unknown scale, so they must not be applied.
+    // ATen refused: the gradients are in an unknown scale and must not be applied.
     answer.gate = Gate::non_finite;
     const GateResult seen = gate(inputs, loss);
     const ObserverPause ours;
@@ -171,7 +172,7 @@ StepReport GuardedProbe::step(const StepInputs& inputs, const std::function<at::
     last_amax_ = seen.amax;
   });
   const ObserverPause ours;
-  loss.reset();  // and with it the graph, before the step may run again
+  loss.reset();  // this also frees the graph, before the step may run again
   answer.state_corrupt = corrupt_;
   if (recorded_ && on()) safely("buffers", [&] { look_at_buffers(inputs, answer); });
   agree_on_gate(inputs, answer);
@@ -194,7 +195,7 @@ void GuardedProbe::log(const std::string& name, double value) {
 }
 
 Status GuardedProbe::finish(const std::string& outcome) {
-  listening_.reset();  // what the program does now is no training
+  listening_.reset();  // what the program does now is not training
   if (std::exchange(finished_, true) || !log_) return {};
   Status status;
   safely("finish", [&] {

@@ -22,10 +22,10 @@
 
 namespace nanquest::guard {
 
-/// After an update that spoiled the state, so many are recorded: what did it once often does it again.
+/// After an update that spoiled the state, this many updates are recorded: the same fault often comes back.
 inline constexpr std::int64_t kRecordedAfterTrouble = 256;
 
-/// A report in the making: what is said of the step is data until it is handed out.
+/// A report in the making. What it says of the step is data until the report is handed out.
 struct Answer : StepReport {
   Facts told;
   StepReport report() {
@@ -36,7 +36,7 @@ struct Answer : StepReport {
 
 class GuardedProbe final : public Probe {
  public:
-  /// `log` is absent at Level::off: then steps are gated and undone, and nothing is recorded or written.
+  /// `log` is absent at Level::off: steps are gated and undone, but nothing is recorded or written.
   GuardedProbe(ProbeOptions options, std::optional<RunLog> log);
   ~GuardedProbe() override;
 
@@ -53,7 +53,7 @@ class GuardedProbe final : public Probe {
   Status finish(const std::string& outcome) override;
 
  private:
-  /// Runs `work`; an exception of it switches the probe off instead of leaving.
+  /// Runs `work`; an exception switches the probe off and does not leave this function.
   void safely(const char* doing, const std::function<void()>& work);
   bool on() const { return trouble_.empty(); }
   bool recording() const { return log_.has_value() && on(); }
@@ -62,41 +62,42 @@ class GuardedProbe final : public Probe {
   void failed(const StepInputs& inputs, const std::function<at::Tensor()>& compute, Answer& answer);
   /// At levels trace and watch: the step is recorded while it runs.
   bool records_steps() const { return options_.level >= Level::trace; }
-  /// Begins or ends to tell the recorder of what runs between steps, as the tape wants it.
+  /// Starts or stops passing what runs between steps to the recorder, for the tape.
   void listen_for_tape();
-  /// Gradients divided by the loss scale by an op that is on record, with the gate's rounding.
+  /// Gradients divided by the loss scale with an op that is recorded, rounded as the gate rounds.
   void unscale_on_record(double loss_scale);
-  /// The update, if there was one, is over. For the tape.
+  /// The update is over, if there was one. For the tape.
   void end_update();
-  /// The gate; at levels that record, loss and gradients are described before they are unscaled, with a tape
+  /// The gate. At levels that record, loss and gradients are described before they are unscaled; with a tape,
   /// after that.
   GateResult gate(const StepInputs& inputs, const at::Tensor& loss);
-  /// The step's own recording as an incident's file. Before it is undone.
+  /// The step's own recording as an incident's file. Called before the step is undone.
   void write_recorded(const StepInputs& inputs, Answer& answer);
-  /// Levels that record: a step that spoiled a buffer is no good step. One that is undone leaves none behind.
+  /// Levels that record: a step that spoiled a buffer is bad. A step that is undone leaves no spoiled buffer
+  /// behind.
   void look_at_buffers(const StepInputs& inputs, Answer& answer);
-  /// Of several processes: the worst gate of any of them is everybody's.
+  /// With several processes: the worst gate of any of them, for all of them.
   void agree_on_gate(const StepInputs& inputs, Answer& answer);
-  /// Of several processes: whether all of them would run the bad step again. Asked of all, once a bad step.
+  /// With several processes: whether all of them would run the bad step again. Decided once per bad step.
   bool all_run_again(bool this_one);
-  /// Of several processes: an update that went wrong on one of them is good on none.
+  /// With several processes: an update that went wrong in one process counts as wrong in all of them.
   void agree_on_update(std::int64_t step, Answer& answer);
   void update_here(std::int64_t step, const std::function<void()>& work, Answer& answer);
-  /// Level watch: an incident if the good step hid damage.
+  /// Level watch: a good step that hid damage is an incident.
   void look_for_hidden_damage(const StepInputs& inputs, Answer& answer);
   /// Runs the step again under the recorder and writes it.
   void capture(const StepInputs& inputs, const std::function<at::Tensor()>& compute, Answer& answer);
-  /// Counts the incident of this step; the writer and the check have it from here on.
+  /// Counts the incident of this step, in the writer and in the state check.
   void begin_incident(std::int64_t step);
-  /// The file of the incident that has begun, and what is said of it.
+  /// Writes the file of the incident that has begun, and adds what there is to say of it.
   void write(const IncidentWriter::Reason& reason, StepPages& pages, Answer& answer);
   StepState state_of(const StepInputs& inputs) const;
-  /// The incident, which has begun, goes into history and manifest.
+  /// Writes the incident that has begun into history and manifest.
   void note_incident(Answer& answer);
-  /// Whether the update of this step is likely to spoil the state, so that recording it is worth its price.
+  /// Whether the update of this step is likely to spoil the state, so that recording it is worth its cost.
   bool suspicious(std::int64_t step) const;
   void recorded_update(std::int64_t step, const std::function<void()>& work, Answer& answer);
-  /// What to say of an update that left `first_bad` non-finite.
+  /// What to say of an update that made `first_bad` non-finite.
   Fact spoiled(std::int64_t step, const std::string& first_bad) const;
 
   ProbeOptions options_;
@@ -107,8 +108,9 @@ class GuardedProbe final : public Probe {
   UndoLog undo_;
   Recorder recorder_;
   std::optional<ObserverSession> listening_;  ///< while there is a tape: also between steps
-  bool update_is_next_ = false;               ///< the tape has a gate, and not yet the end of its update
-  std::unique_ptr<RecordSession> recorded_;   ///< the step that runs
+  bool update_is_next_ = false;               ///< the tape has the gate of this step, but not yet the end of
+                                              ///< its update
+  std::unique_ptr<RecordSession> recorded_;   ///< the step that is running
   RunHistory history_;
   StepJudge judge_;
   StateCheck check_;
@@ -119,7 +121,7 @@ class GuardedProbe final : public Probe {
   StepInputs last_;           ///< number, rate and scale of the last gated step
   double last_amax_ = 0;
   Facts state_trouble_;
-  std::int64_t record_updates_until_ = -1;  ///< updates of earlier steps are recorded
+  std::int64_t record_updates_until_ = -1;  ///< updates of earlier steps that were recorded
 };
 
 }  // namespace nanquest::guard

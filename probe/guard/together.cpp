@@ -1,10 +1,10 @@
-// What several processes that make a step together decide alike (ProbeOptions::least).
+// What several processes that make a step together must decide alike (ProbeOptions::least).
 #include "probe/guard/probe.h"
 
 namespace nanquest::guard {
 namespace {
 
-/// Which of two gates all have to follow: the smaller one.
+/// The gate that all processes follow: the smaller number wins.
 std::int64_t order_of(Gate gate) {
   return gate == Gate::non_finite ? 0 : gate == Gate::scale_overflow ? 1 : 2;
 }
@@ -38,7 +38,7 @@ void GuardedProbe::agree_on_update(std::int64_t step, Answer& answer) {
   if (worst == 2) return;
   const std::int64_t best = -options_.least(-own);
   if (worst == best) return;
-  // Some have moved their weights and others have not.
+  // Some processes have updated their weights and others have not.
   answer.gate = Gate::non_finite;
   answer.state_corrupt = true;
   answer.told.push_back({.kind = Fact::update_differs, .step = step});

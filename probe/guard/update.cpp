@@ -11,7 +11,7 @@
 namespace nanquest::guard {
 namespace {
 
-/// Gradients whose squares (Adam's second moment) come near the end of the format that the weights are in.
+/// Gradients whose squares (Adam's second moment) come near the largest value of the weights' format.
 double dangerous_amax(const at::Tensor& parameter) {
   return parameter.scalar_type() == at::kHalf ? 1e2 : parameter.scalar_type() == at::kDouble ? 1e150 : 1e18;
 }
@@ -20,8 +20,8 @@ double dangerous_amax(const at::Tensor& parameter) {
 
 bool GuardedProbe::suspicious(std::int64_t step) const {
   if (options_.level == Level::watch || step < record_updates_until_ || !(std::abs(last_.lr) < 1e30))
-    return true;                 // fp32 ends at 3.4e38
-  if (listening_) return false;  // the tape has it, and would end with a recording of its own
+    return true;                 // the largest fp32 value is 3.4e38
+  if (listening_) return false;  // the tape records this update; a second recording would end the tape
   for (const auto& [name, p] : parameters_)
     if (last_amax_ > dangerous_amax(p)) return true;
   return false;
@@ -87,7 +87,7 @@ void GuardedProbe::recorded_update(std::int64_t step, const std::function<void()
     return;
   }
   Recording recording = record_step(state, guarded);
-  if (thrown) std::rethrow_exception(thrown);  // the program's own: it passes unchanged
+  if (thrown) std::rethrow_exception(thrown);  // thrown by the program itself: passed on unchanged
   StateCheck::Names bad;
   safely("after_update", [&] {
     (void)history_.after_update(step);
@@ -114,7 +114,7 @@ void GuardedProbe::recorded_update(std::int64_t step, const std::function<void()
 bool GuardedProbe::after_update(std::int64_t step) {
   const ObserverPause ours;
   if (!recording()) {
-    corrupt_ = false;  // not looked at: the next bad step says
+    corrupt_ = false;  // not looked at: the next bad step will report it
     return true;
   }
   safely("after_update", [&] {

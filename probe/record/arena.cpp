@@ -24,8 +24,8 @@ void ValueArena::Freed::operator()(std::byte* bytes) const {
     std::free(bytes);
 }
 
-/// Large chunks don't come from malloc: they stay for long, and between them the program's own memory, which
-/// comes and goes, would leave holes (a step of 100 MB of weights: 460 MB of them).
+/// Large chunks don't come from malloc. They live long, and the program's own allocations between them would
+/// leave holes when freed (460 MB of holes for a step with 100 MB of weights).
 std::unique_ptr<std::byte[], ValueArena::Freed> ValueArena::room_for(std::size_t size) {
   if (size < kLargeCopy) {
     void* bytes = std::aligned_alloc(kAlign, size);
@@ -36,7 +36,7 @@ std::unique_ptr<std::byte[], ValueArena::Freed> ValueArena::room_for(std::size_t
   const std::size_t mapped = (size + page - 1) / page * page;
   void* got = ::mmap(nullptr, mapped + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (got == MAP_FAILED) throw std::bad_alloc();
-  // Huge pages begin at multiples of their size; what lies before and behind goes back.
+  // Huge pages begin at multiples of their size; the rest before and behind is returned.
   std::byte* const first = static_cast<std::byte*>(got);
   const std::size_t over = reinterpret_cast<std::uintptr_t>(first) % kHugePage;
   const std::size_t before = over == 0 ? 0 : kHugePage - over;
@@ -54,7 +54,7 @@ std::byte* ValueArena::take(std::size_t bytes) {
   }
   if (chunk_ == chunks_.size() || chunks_[chunk_].size < wanted) {
     const std::size_t size = std::max(wanted, kChunk);
-    // The old chunk goes first: with both, a model whose sizes vary could need twice the memory.
+    // The old chunk is freed first: with both at once, a model whose sizes vary could need twice the memory.
     if (chunk_ < chunks_.size()) chunks_.erase(chunks_.begin() + static_cast<std::ptrdiff_t>(chunk_));
     Chunk chunk{room_for(size), size};
     chunks_.insert(chunks_.begin() + static_cast<std::ptrdiff_t>(chunk_), std::move(chunk));

@@ -1,4 +1,4 @@
-/// Bytes that a step keeps: copies of outside values, bytes written by the host.
+/// Memory for what a step keeps: copies of outside values, and bytes written by the host.
 #pragma once
 
 #include <cstddef>
@@ -8,15 +8,15 @@
 
 namespace nanquest::record {
 
-/// Storages up to this size are copied when first read; larger ones only when something is about to overwrite
+/// Storages up to this size are copied when they are first read, larger ones when an op is about to overwrite
 /// them.
 inline constexpr std::size_t kCopyAtOnce = 64 << 10;
 
-/// Memory for one step's values. Emptied, it keeps its chunks: a step that repeats the last one takes the
-/// same again.
+/// Memory for one step's values. When emptied it keeps its chunks, so a step that repeats the last one reuses
+/// them.
 class ValueArena {
  public:
-  /// 64-byte aligned room for `bytes`. Throws std::bad_alloc.
+  /// Returns `bytes` bytes, 64-byte aligned. Throws std::bad_alloc.
   std::byte* take(std::size_t bytes);
   void clear() { chunk_ = used_ = 0; }
   /// Frees the memory as well.
@@ -25,12 +25,12 @@ class ValueArena {
     chunks_.clear();
   }
   std::size_t capacity() const;
-  /// How often memory was got from the system.
+  /// How often memory was taken from the system.
   std::uint64_t grown() const { return grown_; }
 
  private:
   struct Freed {
-    std::size_t mapped = 0;  ///< bytes got from the system itself; 0: from malloc
+    std::size_t mapped = 0;  ///< bytes taken directly from the system; 0: from malloc
     void operator()(std::byte* bytes) const;
   };
   static std::unique_ptr<std::byte[], Freed> room_for(std::size_t size);
@@ -39,7 +39,7 @@ class ValueArena {
     std::size_t size;
   };
   std::vector<Chunk> chunks_;
-  std::size_t chunk_ = 0, used_ = 0;  // the chunk in use, and bytes of it
+  std::size_t chunk_ = 0, used_ = 0;  // the chunk in use, and how many of its bytes
   std::uint64_t grown_ = 0;
 };
 

@@ -11,7 +11,7 @@
 namespace nanquest::record {
 namespace {
 
-/// All of the storage as numbers as wide as its size allows: a kernel moves wider ones faster.
+/// The whole storage as elements as wide as its size allows: kernels move wider elements faster.
 at::Tensor flat(const c10::Storage& storage) {
   constexpr std::size_t kWide = 8;
   const bool wide =

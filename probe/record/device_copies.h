@@ -1,9 +1,9 @@
-/// DeviceCopies: memory of a device that is about to be overwritten, copied there: all that one operator
-/// writes in a launch or two. An optimizer's update over lists writes hundreds of tensors, and a launch each
-/// is more than the step itself may take.
+/// DeviceCopies: copies a device's memory on that device before it is overwritten. Everything that one
+/// operator will write is copied in one or two launches. An optimizer's update over lists writes hundreds of
+/// tensors, and one launch for each could take longer than the step.
 ///
-///     at::Tensor kept = copies.of(storage);   // its memory; what it holds comes with
-///     copies.make();                          // before anybody writes to the storage
+///     at::Tensor kept = copies.of(storage);   // a copy, not filled yet
+///     copies.make();                          // before the storage is overwritten
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,13 +13,13 @@
 
 namespace nanquest::record {
 
-/// Not for several threads at a time. Throws what ATen throws (a device that has no memory left).
+/// Not thread-safe. Throws what ATen throws (for example when the device has no memory left).
 class DeviceCopies {
  public:
-  /// New memory of as many bytes on its device, flat. Until `make` nothing is in it.
+  /// New flat memory of the same size on the same device. It is filled by `make`.
   at::Tensor of(const c10::Storage& storage);
   bool none() const { return from_.empty(); }
-  /// Copies all that was asked for since the last time, on the current streams of their devices.
+  /// Makes all copies that were asked for since the last call, on the current streams of their devices.
   void make();
 
  private:

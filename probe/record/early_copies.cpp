@@ -13,13 +13,13 @@ c10::Stream stream_of(c10::Device device) {
 
 }  // namespace
 
-/// Work of another stream may still be on its way there.
+/// Work of another stream may not have arrived there yet.
 bool EarlyCopies::Memory::untouched() const {
   return version.current_version() == version_then && stream == stream_of(stream.device());
 }
 
 void EarlyCopies::begin_step() {
-  // A step that overwrote nothing says nothing about the next one.
+  // A step that overwrote nothing tells nothing about the next one.
   if (begun_) before_ = std::exchange(now_, {});
   for (Memory& memory : before_) {
     memory.version_then = memory.version.current_version();

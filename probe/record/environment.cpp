@@ -15,7 +15,7 @@
 namespace nanquest {
 namespace {
 
-/// Variables that change which kernels run or how they round.
+/// Environment variables that change which kernels run or how they round.
 constexpr const char* kVariables[] = {"OMP_NUM_THREADS",
                                       "MKL_NUM_THREADS",
                                       "ATEN_CPU_CAPABILITY",
@@ -60,7 +60,7 @@ std::map<std::string, std::string> capture_environment() {
   e["sdp_mem_efficient"] = yes_no(context.userEnabledMemEfficientSDP());
   e["sdp_math"] = yes_no(context.userEnabledMathSDP());
   try {
-    // Reading the legacy switch throws where a program has mixed it with the new one.
+    // Reading the legacy switch throws in programs that mix it with the new one.
     e["tf32_cublas"] = yes_no(context.allowTF32CuBLAS());
   } catch (...) {
     e["tf32_cublas"] = "mixed settings";

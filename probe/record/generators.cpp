@@ -20,7 +20,7 @@ GeneratorState state_of(at::Generator& generator) {
   return state;
 }
 
-/// Where an op draws that was given no generator.
+/// The default generator of the device that an op draws on.
 at::Device drawing_device(c10::ArrayRef<const c10::IValue> inputs) {
   std::optional<at::Device> first;
   for (const c10::IValue& input : inputs) {

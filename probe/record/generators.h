@@ -10,8 +10,8 @@
 
 namespace nanquest::record {
 
-/// The CPU generator's state without its packing as a tensor; of other generators the tensor, undefined where
-/// the device doesn't tell (as while a graph is captured).
+/// The state of a CPU generator as bytes without the tensor around it. For other generators a tensor,
+/// undefined where the device does not return one (as during graph capture).
 struct GeneratorState {
   bool on_cpu = true;
   at::mt19937_data_pod engine;
@@ -20,8 +20,8 @@ struct GeneratorState {
   at::Tensor other;
 };
 
-/// Of the generator that an op was given, else of the default one of the device that it draws on: the one it
-/// was told, or that of its first tensor.
+/// State of the generator that the op was given, or else of the default generator of the op's device: the
+/// device argument, or the device of the first tensor.
 GeneratorState state_of(c10::ArrayRef<const c10::IValue> inputs);
 
 /// As Generator::get_state gives it.

@@ -11,8 +11,8 @@
 namespace nanquest {
 namespace {
 
-constexpr double kLong = 0.1;    // seconds that somebody would notice
-constexpr double kMuch = 256e6;  // bytes that somebody would miss
+constexpr double kLong = 0.1;    // seconds that a user would notice
+constexpr double kMuch = 256e6;  // bytes that a user would miss
 
 std::uint64_t number_in(const char* path) {
   std::ifstream file(path);
@@ -20,7 +20,7 @@ std::uint64_t number_in(const char* path) {
   return file >> value ? value : 0;
 }
 
-/// For a sentence about free memory: on which device, or for how many processes it has to do.
+/// Words for a sentence about free memory: the device, or how many processes share the memory.
 std::string whose(at::Device device) {
   if (!device.is_cpu()) return " on " + device.str();
   const int processes = processes_here();
@@ -70,7 +70,7 @@ int processes_here() {
 bool UpdateGovernor::affords(std::uint64_t bytes, at::Device device) {
   if (options_.keep_steps <= 0 || refused_) return false;
   if (bytes <= bytes_ + bytes_ / 4) return true;
-  // The first time, and when the model or its state grew.
+  // True the first time, and when the model or its state grew.
   wanted_ = static_cast<double>(bytes) * (options_.keep_steps + 1);
   free_ = static_cast<double>(free_memory(device));
   device_ = device;
@@ -88,7 +88,7 @@ bool UpdateGovernor::affords(std::uint64_t bytes, at::Device device) {
 bool UpdateGovernor::wants(std::uint64_t bytes, at::Device device) {
   if (options_.keep_steps <= 0 || refused_) return false;
   if (!affords(bytes, device)) return false;
-  // Nothing is copied before it is known how long a step takes.
+  // Nothing is copied until the length of a step is known.
   if (step_seconds_ < 0 || ++since_ < every_) return false;
   since_ = 0;
   return true;
@@ -110,8 +110,8 @@ void UpdateGovernor::kept(const record::UpdateCost& cost) {
   if (step_seconds_ <= 0) return;
   const double seconds = cost.seconds + cost.copying;
   if (cost.grew) {
-    // Memory that is touched for the first time says nothing about the next steps; but where it took long,
-    // the next time that more is touched should not come at once.
+    // Touching memory for the first time takes long and tells nothing about later steps. But where it took
+    // long, the next time should not follow at once.
     if (cost.seconds < kLong) return;
     const double pause = std::ceil(seconds / allowed());
     every_ = std::max(every_, static_cast<int>(std::min<double>(pause, options_.seldom)));
@@ -131,7 +131,7 @@ void UpdateGovernor::kept(const record::UpdateCost& cost) {
 }
 
 void UpdateGovernor::step_took(double seconds) {
-  // A pause for an evaluation or a checkpoint is no step time.
+  // A pause for an evaluation or a checkpoint does not count as step time.
   step_seconds_ = step_seconds_ < 0 ? seconds : std::min(seconds, 0.8 * step_seconds_ + 0.2 * seconds);
 }
 

@@ -6,7 +6,8 @@ namespace nanquest::record {
 namespace {
 
 constexpr std::size_t kMostPlaces = 32;
-/// An overflow comes and goes with the batch; one that stayed away so often is not worth more waiting.
+/// An overflow depends on the batch. One that did not come back in this many steps is not waited for any
+/// longer.
 constexpr int kMostTimes = 3;
 
 }  // namespace

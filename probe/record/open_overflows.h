@@ -1,7 +1,7 @@
-/// Infinities that an op made on a device, in a watched step that did not wait for it: whether they are an
-/// overflow of the format, and whether later ops hid it, could not be asked, as nobody kept what the op read.
-/// Steps repeat, so the next watched step asks: at these places it waits for the device, and looks as a CPU's
-/// step does at every op (hidden_overflow.h).
+/// Overflows on a device that are still unexplained. In a watched step an op on a device made infinities, and
+/// the step did not wait for it, so the op's inputs were gone before they could be checked. Steps repeat: the
+/// next watched step waits for the device at these places and checks whether it is an overflow of the format
+/// and whether later ops hid it, as it does for every op on a CPU (hidden_overflow.h).
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ namespace nanquest::record {
 /// Not thread-safe: the recorder locks.
 class OpenOverflows {
  public:
-  /// `op` made infinities of finite inputs on a device, and nobody could ask more of it.
+  /// `op` made infinities from finite inputs on a device, and its inputs are gone.
   void add(const OpRecord& op);
-  /// A watched step begins, which will ask.
+  /// A watched step begins, which will check the open places.
   void begin_watched_step();
-  /// Whether this op is to be waited for.
+  /// Whether to wait for this op.
   bool asks(const OpRecord& op) const;
-  /// The next step should be watched: something is open that was not asked often enough.
+  /// Whether the next step should be watched: a place is open that has not been checked often enough.
   bool any() const;
 
  private:
@@ -28,7 +28,7 @@ class OpenOverflows {
     const OpTraits* op;
     const ModuleName* module;
     Phase phase;
-    int asked;  ///< times
+    int asked;  ///< number of checks
   };
   const Place* find(const OpRecord& op) const;
   std::vector<Place> places_;

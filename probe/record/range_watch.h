@@ -1,6 +1,6 @@
 /// How far the values of a step reach, place by place. A place is what stays the same from step to step: an
-/// operator in a module in a phase, and the format that it writes. Of a watched step all places are known; of
-/// another one those that somebody asked for, at the price of one scan of what they wrote.
+/// operator in a module in a phase, and the format that it writes. A watched step shows all places; another
+/// step shows the places asked for, at the cost of one scan of what they wrote.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,7 +17,7 @@ namespace nanquest::record {
 
 struct RangePlace {
   const OpTraits* op = nullptr;
-  const ModuleName* module = nullptr;  ///< null outside any
+  const ModuleName* module = nullptr;  ///< null outside any module
   Phase phase = Phase::forward;
   DType type = DType::float32;
   friend bool operator==(const RangePlace&, const RangePlace&) = default;
@@ -37,22 +37,23 @@ struct SeenRange {
   std::uint64_t elements = 0, zeros = 0, subnormal = 0, non_finite = 0;
 };
 
-/// What the ops of a watched step wrote, in the order in which the places come. Rows that wait for a device
-/// (ValueWatch::settle) count as 0.
+/// What the ops of a watched step wrote, in the order in which the places come. Rows that still wait for a
+/// device (ValueWatch::settle) count as 0.
 std::vector<SeenRange> ranges_of(const Step& step);
 
-/// Looks at places in steps that nobody watches. Not thread-safe: the recorder locks.
+/// Looks at places in steps that are not watched. Not thread-safe: the recorder locks.
 class RangeWatch {
  public:
-  /// From the next op on. Few: each op is compared with all of them.
+  /// The places to look at, from the next op on. Keep them few: each op is compared with all of them.
   void look_at(std::vector<RangePlace> places) { places_ = std::move(places); }
-  /// A step begins: what was seen is forgotten.
+  /// A step begins: earlier results are forgotten.
   void begin_step() { seen_.clear(); }
   bool wants(const OpRecord& op) const;
-  /// The op has run; what it returned and what it wrote of its arguments. On a device the look is begun in the
-  /// order of the stream, and read by `seen`.
-  void saw(const OpRecord& op, c10::ArrayRef<const c10::IValue> outputs, const std::vector<at::Tensor>& written);
-  /// What this step's ops wrote at those places so far. Waits for looks on a device.
+  /// The op has run. Looks at what it returned and at the arguments that it wrote. On a device this is queued
+  /// on the stream and read by `seen`.
+  void saw(const OpRecord& op, c10::ArrayRef<const c10::IValue> outputs,
+           const std::vector<at::Tensor>& written);
+  /// What this step's ops wrote at those places so far. Waits for the device.
   const std::vector<SeenRange>& seen();
 
  private:

@@ -30,16 +30,16 @@ namespace nanquest {
 
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
-/// What the step starts from, by name; the tensors are read (and copied) when the step first
-/// touches them. Owned by the caller for the length of the recording.
+/// What the step starts from, by name. A tensor is read (and copied) when the step first uses it. Must live
+/// as long as the recording.
 struct StepState {
   std::int64_t step = 0;
   std::int32_t rank = 0, world_size = 1;
   double loss_scale = 1;
-  /// Weights that a file on this machine has as well are copied into the snapshot too, which then needs no
-  /// other file; else it refers to that one (reference.h).
+  /// Copy weights into the snapshot even if a file on this machine holds them too, so that the snapshot needs
+  /// no other file. If false, the snapshot refers to that file (reference.h).
   bool embed_weights = false;
-  NamedTensors parameters, buffers, optimizer, batch, extra;  ///< extra: loss scale tensor and friends
+  NamedTensors parameters, buffers, optimizer, batch, extra;  ///< extra: the loss scale tensor and the like
   std::vector<std::string> sample_ids, sample_texts;
   std::map<std::string, std::string> config;
   std::vector<SeriesTable> history;
@@ -47,8 +47,8 @@ struct StepState {
 };
 
 struct RecordOptions {
-  bool watch = true;   ///< statistics and a hash of everything that ops write, and of what they read
-  bool stacks = true;  ///< C++/Python stack of every op gathered; symbolised for the culprit only
+  bool watch = true;   ///< statistics and a hash of everything that ops write and read
+  bool stacks = true;  ///< gather the C++/Python stack of every op; only the culprit's is symbolised
 };
 
 /// The steps before it, as one long trace (tape.h).
@@ -66,11 +66,11 @@ struct Recording {
   at::Tensor loss;                        ///< what the step returned
   std::string failure;                    ///< message of the exception that ended the step, "" if none
   std::vector<std::string> notes;         ///< what could not be recorded faithfully
-  std::shared_ptr<TapeRecording> tape;    ///< null: there is none
+  std::shared_ptr<TapeRecording> tape;    ///< null if there is none
 };
 
-/// Runs `step` once under the recorder. `step` returns the loss (may be undefined). Exceptions of
-/// the step are caught and reported in `failure`; the recorder itself never throws.
+/// Runs `step` once under the recorder. `step` returns the loss (may be undefined). Exceptions of the step
+/// are caught and stored in `failure`; the recorder itself never throws.
 Recording record_step(const StepState& state, const std::function<at::Tensor()>& step,
                       const RecordOptions& options = {});
 

@@ -46,8 +46,8 @@ void Recorder::forget_if_produced(const at::Tensor& tensor) {
   const c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
   const std::uint32_t slot = current_->slots.find(storage);
   if (slot == record::SlotIndex::kMissing || !current_->slots[slot].produced) return;
-  // What a module made (a generator's picture, a frozen encoder's latents with noise) is the step's own,
-  // whoever is given it.
+  // What a module made (a generator's picture, the latents of a frozen encoder plus noise) belongs to the
+  // step, whichever module reads it next.
   if (current_->slots[slot].of_model) return;
   current_->slots.forget(storage);
 }
@@ -94,7 +94,7 @@ void Recorder::lose() {
 
 void Recorder::stop() {
   const std::lock_guard lock(mutex_);
-  if (into_ != current_) return;  // what runs belongs to the tape alone already
+  if (into_ != current_) return;  // what runs now is recorded for the tape only
   recording_ = updating_ = false;
   ops_between_ = 0;
   if (!tape_ || !current_) return;
@@ -142,7 +142,7 @@ void Recorder::keep_healthy(std::int64_t number, const record::TwinNames& names)
   const at::NoGradGuard no_grad;
   try {
     (void)twins_[last_twin_].keep(*current_, number, names);
-  } catch (const std::exception&) {  // no memory for it: there is no twin, and nothing else is wrong
+  } catch (const std::exception&) {  // no memory: there is no twin, and nothing else is affected
     twins_[last_twin_].forget();
   }
 }
@@ -272,7 +272,7 @@ at::Tensor Recorder::last_non_finite() {
   const std::lock_guard lock(mutex_);
   if (!current_ || !current_->usable) return {};
   settle_all();
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> written;  // by whom, the slot
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> written;  // slot, and the op that wrote it
   for (std::uint32_t i = 0; i < current_->slots.size(); ++i)
     if (const record::SlotRecord& slot = current_->slots[i];
         slot.writer != UINT32_MAX && slot.initialised && at::isFloatingType(slot.type))
@@ -285,7 +285,7 @@ at::Tensor Recorder::last_non_finite() {
     const auto elements = static_cast<std::int64_t>(memory->nbytes() / c10::elementSize(slot.type));
     const at::Tensor all = at::empty({0}, at::TensorOptions().dtype(slot.type).device(slot.device))
                                .set_(c10::Storage(memory), 0, {elements}, {1});
-    // Of formats of a byte LibTorch only has conversions.
+    // For one-byte formats LibTorch has only conversions.
     const at::Tensor values = c10::elementSize(slot.type) < 2 ? all.to(at::kFloat) : all;
     const at::Tensor bad = at::logical_or(at::isnan(values), at::isposinf(values)).nonzero();
     if (bad.numel() > 0) return all.select(0, bad.flatten()[0].item<std::int64_t>());
@@ -327,7 +327,7 @@ void Recorder::on_error(const char* what) {
   recording_ = false;
   if (current_) {
     current_->notes.push_back(std::string("the trace is incomplete: an op was not recorded: ") + what);
-    // Of a watched step what was seen so far may still name the culprit.
+    // In a watched step, what was seen so far may still name the culprit.
     current_->usable = current_->usable && current_->watch;
   }
   if (error_.empty()) error_ = what;

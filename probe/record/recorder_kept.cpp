@@ -1,4 +1,4 @@
-// Recorder: values of ops that perhaps can't be run again, and of collectives, which write when they have
+// Recorder: values of ops that may not be repeatable, and of collectives, which may write after they have
 // returned.
 #include <ATen/ATen.h>
 
@@ -30,7 +30,7 @@ void count(Step& step, const at::Tensor& value) {
 }
 
 void keep(Step& step, record::OutputPlace place, const at::Tensor& t) {
-  // Where it lies, in the order of its stream: nobody waits for it.
+  // Queued on the stream: nothing waits for it.
   at::Tensor copy = t.detach().clone(at::MemoryFormat::Contiguous);
   count(step, copy);
   step.opaque.push_back({place, std::move(copy)});
@@ -42,21 +42,21 @@ void lend(Step& step, record::OutputPlace place, const at::Tensor& t, std::uint6
   step.opaque.push_back({place, t, hash});
 }
 
-/// Whether what the op gave may stay where the program has it: the step made this memory, by a kernel of
-/// LibTorch, which keeps no hold of it. On a device a copy is a launch and takes memory; on a CPU, where
-/// bytes are looked at for a sign that somebody wrote unseen, it is the simpler way.
+/// Whether an op's result may stay in the program's memory instead of being copied: the step allocated that
+/// memory, and a kernel of LibTorch, which keeps no reference, wrote it. On a device a copy is a launch and
+/// takes memory. On a CPU lent bytes must be checked for writes that no op shows, so a copy is simpler.
 bool may_stay(const OpRecord& op, const record::SlotRecord& slot, const at::Tensor& t) {
   return slot.produced && !op.opaque && !op.traits->foreign && !t.is_cpu();
 }
 
-/// What less is copied faster than it is looked for.
+/// Below this size copying is faster than looking for an equal value.
 constexpr std::size_t kWorthSharing = std::size_t{1} << 16;
-/// Of 8 bytes: where any hundredth of bf16 weights is another, one of them shows it.
+/// Samples of 8 bytes each: if one in a hundred bf16 weights differs, one of them shows it.
 constexpr std::size_t kSamples = 1024;
 
-/// What a collective brought. Weights that are spread over processes are gathered for the forward pass and,
-/// the same ones, for the backward pass: on record they are one value. `stays`: the step made this memory,
-/// so that the program gives it up when it is done.
+/// What a collective delivered. Sharded weights are gathered for the forward pass and again for the backward
+/// pass; the record holds one value for both. `stays`: the step allocated this memory, so the program frees
+/// it when done.
 void keep_brought(Step& step, record::OutputPlace place, const at::Tensor& t, bool gathered, bool stays) {
   if (t.nbytes() < kWorthSharing) return keep(step, place, t);
   std::uint64_t hash = 0;
@@ -81,7 +81,7 @@ void keep_brought(Step& step, record::OutputPlace place, const at::Tensor& t, bo
 
 }  // namespace
 
-/// What is drawn on a device can't be drawn again on another.
+/// Random numbers drawn on a device can't be drawn again on another one.
 bool Recorder::draws_on_device(const OpRecord& op) const {
   return op.generator != kNone && !into_->generators[static_cast<std::size_t>(op.generator)].on_cpu;
 }
@@ -129,7 +129,7 @@ void Recorder::settle(std::uint32_t slot) {
   if (!step.slots[slot].late) return;
   step.slots[slot].late = false;
   const at::NoGradGuard no_grad;
-  // Copying them may free memory that the program waits for: the list is taken apart first.
+  // Copying may free memory that the program waits for: the list is taken apart first.
   std::vector<record::LateOutput> ready;
   std::erase_if(step.late, [&](record::LateOutput& late) {
     if (late.slot != slot) return false;

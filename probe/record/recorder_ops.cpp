@@ -1,4 +1,4 @@
-// Recorder: what happens at every op. No allocation here while a step repeats the last one.
+// Recorder: what happens at every op. Nothing is allocated here while a step repeats the last one.
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/graph_task.h>
@@ -33,15 +33,15 @@ using record::Words;
 
 namespace {
 
-/// So many ops between two steps are more than tidying up.
+/// More ops than this between two steps are not clean-up.
 constexpr std::uint32_t kLookEvery = 64;
 
-/// A CPU has no kernel for it: where the step is replayed it may not run.
+/// There is no CPU kernel for it: it may not run where the step is replayed.
 bool needs_its_device(const OpTraits& op) {
   return op.accelerator != c10::kCPU && !op.handle.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU);
 }
 
-/// The plain tensors that a sparse one is made of, but for values that stand for it on record.
+/// The plain tensors that a sparse tensor consists of; values recorded in their place are left out.
 void inner_memory(const at::Tensor& t, std::vector<at::Tensor>& out) {
   if (t.is_sparse())
     out.push_back(t._indices());
@@ -51,7 +51,7 @@ void inner_memory(const at::Tensor& t, std::vector<at::Tensor>& out) {
     out.insert(out.end(), {t.ccol_indices(), t.row_indices(), t.values()});
 }
 
-/// A copy from a device to the host that the host doesn't wait for.
+/// A copy from a device to the host that the host does not wait for.
 bool arrives_later(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) {
   if (op.accelerator == c10::kCPU || (!op.moves && op.name != "aten::_to_copy")) return false;
   const c10::IValue& source = inputs[op.moves ? 1 : 0];
@@ -67,7 +67,7 @@ bool same_arguments(const OpRecord& a, const Words& words_a, const OpRecord& b, 
   if (std::memcmp(words_a.at(a.first_argument), words_b.at(b.first_argument),
                   a.argument_words * sizeof(std::uint64_t)) == 0)
     return true;
-  // Numbers of an optimizer change with the rate and with time.
+  // Number arguments of an optimizer's ops change with the learning rate and with time.
   if (a.phase != Phase::optimizer || a.argument_tokens != b.argument_tokens) return false;
   record::TokenPair pair(words_a, a.first_argument, words_b, b.first_argument);
   for (std::uint32_t i = 0; i < a.argument_tokens; ++i)
@@ -75,7 +75,7 @@ bool same_arguments(const OpRecord& a, const Words& words_a, const OpRecord& b, 
   return true;
 }
 
-/// Whether two ops were called from the same line, as far as that can be told without looking.
+/// Whether two ops were called from the same line, as far as that can be told cheaply.
 bool same_place(const OpRecord& a, const Words& words_a, const OpRecord& b, const Words& words_b) {
   return a.traits == b.traits && a.module == b.module && a.node == b.node && a.micro_batch == b.micro_batch &&
          a.phase == b.phase && same_arguments(a, words_a, b, words_b);
@@ -83,10 +83,10 @@ bool same_place(const OpRecord& a, const Words& words_a, const OpRecord& b, cons
 
 }  // namespace
 
-/// A node that came to a tensor after its op had ended: of an autograd.Function, of the base of a view that
-/// was written.
+/// A node that was attached to a tensor after its op had ended: that of an autograd.Function, or of the base
+/// of a view that was written.
 void Recorder::link_maker(const at::Tensor& tensor, std::uint32_t slot) {
-  // Asking a view for its node may make one.
+  // Asking a view for its node may create one.
   if (!tensor.requires_grad() || tensor.is_view()) return;
   record::Step& step = *into_;
   const std::uint32_t writer = step.slots[slot].writer;
@@ -133,7 +133,7 @@ void Recorder::record_argument(const OpTraits& op, std::size_t index, const c10:
       frame.host_wrote = frame.host_wrote || host_write;
       if (frame.watched) {
         if (host_write) step.watch->written_by_host(slot);
-        // What a collective will write nobody looks at before somebody has waited for it.
+        // The result of a collective is not looked at before the program has waited for it.
         const bool read = op.argument_read[index] && step.slots[slot].initialised && !step.slots[slot].late;
         step.watch->argument(op, *frame.watched, t, slot, token, read, written);
       }
@@ -162,8 +162,8 @@ void Recorder::record_argument(const OpTraits& op, std::size_t index, const c10:
 void Recorder::share_stack(const Frame& frame, std::unique_lock<std::mutex>& lock) {
   record::Step& step = *into_;
   const std::uint32_t op = frame.op;
-  // A backward op's own frames are the engine's: where unwinding takes long, only those of a birth are worth
-  // it.
+  // The frames of a backward op are the engine's own. Where unwinding is slow, only those of a birth are
+  // gathered.
   if (step.ops[op].phase == Phase::backward && Stack::costly()) {
     if (op < step.stacks.size()) step.stacks[op].reset();
     return;
@@ -174,7 +174,8 @@ void Recorder::share_stack(const Frame& frame, std::unique_lock<std::mutex>& loc
     step.stacks[op] = before_->stacks[op];
     return;
   }
-  // Python's frames are walked under the interpreter's lock, and who has that may be waiting for ours.
+  // Python's frames are walked under the interpreter's lock, and the thread that holds it may wait for a lock
+  // of the recorder.
   lock.unlock();
   std::shared_ptr<Stack> stack = Stack::gather();
   lock.lock();
@@ -234,17 +235,16 @@ std::unique_ptr<Recorder::Frame> Recorder::add_op(const OpTraits& op,
   return frame;
 }
 
-/// What a process group's own thread does for a collective (staging copies of what goes over the wire) is the
-/// collective's.
+/// What a process group's own thread does for a collective (staging copies) belongs to the collective.
 bool Recorder::is_inside_collective() const {
   if (is_thread_of_process_group()) return true;
   return into_->talks && at::RecordFunction::currentThreadId() != thread_ && !current_node().in_backward &&
          torch::autograd::get_current_graph_task_id() == -1;
 }
 
-/// Who waits for a collective may have to copy what arrived from the process group's own memory to where it
-/// was wanted (gloo's reduce_scatter): memory that the step sees for the first time since, written to what
-/// the collective is to write.
+/// Waiting for a collective may copy the result from the process group's own memory to its target (gloo's
+/// reduce_scatter). The step sees that source memory for the first time, and it is then written to the
+/// collective's output.
 bool Recorder::finishes_collective(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) const {
   const record::Step& step = *into_;
   if (step.late.empty() || !op.moves || !inputs[0].isTensor() || !inputs[1].isTensor()) return false;
@@ -284,8 +284,8 @@ std::unique_ptr<OpFrame> Recorder::on_saved_copy(const OpTraits& copy, OpFrame& 
                                                  c10::ArrayRef<const c10::IValue> inputs) {
   const std::lock_guard lock(mutex_);
   auto& outer = static_cast<Frame&>(outer_frame);
-  // Ops that other threads have begun since then know their places, and can't be moved. What the host wrote
-  // is on record as part of the outer op's reading.
+  // Ops that other threads have begun since then know their indices, so records can't be moved. The host's
+  // write is recorded as part of the outer op's reading.
   if (!recording_ || outer.step != into_ || outer.number != into_->number || outer.host_wrote ||
       outer.op + 1 != into_->ops.size())
     return nullptr;
@@ -336,7 +336,7 @@ void Recorder::record_output(const OpTraits& op, Frame& frame, ReturnKind kind, 
   else if (fresh && frame.watched && !(frame.arrives_later && t.is_cpu()))
     step.watch->wrote(op, *frame.watched, t, slot, token, static_cast<int>(record.outputs) - 1);
   if (fresh) ++record.fresh;
-  // Memory that an argument got during the op is written once.
+  // Memory that an argument got during the op counts as written once.
   if (fresh && kind == ReturnKind::written)
     std::erase_if(frame.written, [&](const at::Tensor& w) { return w.is_same(t); });
   const auto* node = torch::autograd::impl::grad_fn_unsafe(given);
@@ -365,7 +365,7 @@ void Recorder::record_written(const OpTraits& op, Frame& frame, const at::Tensor
   if (op.collective && into_ == current_) {
     keep_later(frame, t, slot, token, /*argument=*/true);
   } else {
-    // Nobody can tell a late arrival from what others write there.
+    // A late write can't be told from writes of others.
     if (frame.arrives_later && t.is_cpu()) written.shared = false;
     if (written.shared) written.shared_hash = hash_of_storage(t.storage());
     if (frame.watched && !(frame.arrives_later && t.is_cpu()))

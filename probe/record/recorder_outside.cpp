@@ -1,4 +1,4 @@
-// Recorder: values that a step reads from outside, and values written behind the dispatcher.
+// Recorder: values that a step reads from outside, and values that are written without an op.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -22,16 +22,16 @@ using record::SlotRecord;
 
 namespace {
 
-/// Memory that somebody else than LibTorch made may be written behind the dispatcher; LibTorch's own may be
-/// too (by numpy), which is worth a look at each read where values are `watched` anyway. Weights are not:
-/// they are only read, and there are many of them.
+/// Memory that LibTorch did not allocate may be written without an op. So may LibTorch's own (through numpy);
+/// it is checked at each read where values are `watched` anyway. Weights are not checked: they are only read,
+/// and there are many of them.
 bool may_be_shared(const at::Tensor& tensor, bool watched) {
   const c10::Storage& storage = tensor.storage();
   return (watched || !storage.resizable()) && storage.device().is_cpu() &&
          storage.nbytes() <= kMaxSharedBytes && storage.data() && !tensor.requires_grad();
 }
 
-/// Whether shared memory holds other bytes than when the trace saw it last.
+/// Whether shared memory holds other bytes than when the trace last saw it.
 bool written_by_others(SlotRecord& record, const c10::Storage& storage) {
   if (!record.shared || !storage.data()) return false;
   const std::uint64_t before = std::exchange(record.shared_hash, hash_of_storage(storage));
@@ -79,7 +79,7 @@ std::uint32_t Recorder::outside_or_known(const at::Tensor& tensor, bool blind, b
   SlotRecord& record = step.slots[slot];
   if (record.first_bytes == 0) return slot;
   if (tape_) tape_->read(tensor, record);
-  if (into_ != current_) return slot;  // nobody asks for what ran between two steps, but the tape
+  if (into_ != current_) return slot;  // what runs between two steps is needed by the tape only
   record.shared = may_be_shared(tensor, step.watch != nullptr);
   if (record.shared) record.shared_hash = hash_of_storage(storage);
   if (storage.device().is_cpu() && (record.first_bytes <= record::kCopyAtOnce || record.shared)) {
@@ -100,7 +100,7 @@ std::uint32_t Recorder::outside_or_known(const at::Tensor& tensor, bool blind, b
 }
 
 /// Memory that is only handed from step to step (FSDP's, for gathered weights) is viewed, and filled before
-/// anybody reads it.
+/// it is read.
 bool Recorder::overwrites_unread(const OpTraits& op, const at::Tensor& tensor, std::uint32_t slot) {
   record::Step& step = *into_;
   SlotRecord& record = step.slots[slot];
@@ -109,7 +109,7 @@ bool Recorder::overwrites_unread(const OpTraits& op, const at::Tensor& tensor, s
       tensor.storage_offset() != 0 || tensor.nbytes() != record.live.nbytes() ||
       tensor.nbytes() < record.first_bytes)
     return false;
-  // A step before may have read it, and counts on this one to keep what it overwrites.
+  // An earlier step may have read it and needs what this one overwrites.
   for (const std::int64_t number : steps()) {
     record::Step* before = find(number);
     if (!before || before == &step) continue;
@@ -132,7 +132,7 @@ void Recorder::about_to_write(record::Step& step, std::uint32_t slot) {
     record.saved_on_device = &step == current_ && recording_ && into_ == current_ && !updating_
                                  ? early_copies_.of(record, device_copies_)
                                  : device_copies_.of(record.live);
-    if (step.watch) copy_overwritten();  // it looks at each argument as soon as it is on record
+    if (step.watch) copy_overwritten();  // looks at each argument as soon as it is recorded
   } else if (record.live.nbytes() >= record.first_bytes && record.live.data()) {
     std::byte* copy = step.values.take(record.first_bytes);
     parallel_copy(copy, record.live.data(), record.first_bytes);

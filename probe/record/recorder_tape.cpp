@@ -1,4 +1,4 @@
-// Recorder: what goes onto the tape beside the ops of steps.
+// Recorder: what goes onto the tape besides the ops of steps.
 #include <ATen/ATen.h>
 
 #include <utility>

@@ -1,4 +1,4 @@
-/// Rows of the tables, and small things that the parts of the recorder share.
+/// Rows of the tables, and small functions that the parts of the recorder share.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,13 +20,13 @@ inline std::string numbered(const char* prefix, std::size_t n) {
   return text;
 }
 
-/// Where the values of an op that perhaps can't be run again lie: "trace/opaque/000017/0".
+/// Path of the values of an op that may not be repeatable: "trace/opaque/000017/0".
 inline std::string opaque_path(std::int32_t op, const std::string& name) {
   return numbered("trace/opaque/", static_cast<std::size_t>(op)) + "/" + name;
 }
 
-/// Memory that others may write behind the dispatcher is looked at whole at every read, up to this size: what
-/// programs fill by NumPy while a step runs is small, whole data sets that they slice are not.
+/// Memory that may be written without an op is compared in full at every read up to this size. What programs
+/// fill through NumPy during a step is small; whole data sets that they slice are larger and are not written.
 inline constexpr std::size_t kMaxSharedBytes = std::size_t{1} << 20;
 
 /// Hash of a CPU storage's bytes.
@@ -39,7 +39,7 @@ inline bool can_record(const at::Tensor& t) {
   return is_plain(t) && dtype_of(t.scalar_type()).has_value();
 }
 
-/// A backward node and the forward op that made it meet under this key.
+/// Key under which a backward node and the forward op that made it are matched.
 inline std::uint64_t sequence_key(std::uint64_t thread, std::int64_t sequence) {
   return thread * 0x9E3779B97F4A7C15ull ^ static_cast<std::uint64_t>(sequence);
 }
@@ -63,7 +63,7 @@ inline NamedTensor by_name_only(const std::string& name, const at::Tensor& tenso
   return row;
 }
 
-/// The row of a tensor with memory, without statistics; `slot` is its slot of the trace.
+/// The row of a tensor with memory, without statistics. `slot` is its slot in the trace.
 inline TensorRow row_of(const at::Tensor& t, std::int32_t slot) {
   TensorRow row;
   row.slot = slot;
@@ -75,14 +75,14 @@ inline TensorRow row_of(const at::Tensor& t, std::int32_t slot) {
   return row;
 }
 
-/// The file's element type of a tensor whose bytes are not in it: of what the format does not know, whether it
-/// can hold NaN and Inf.
+/// The file's element type of a tensor whose bytes are not stored. For types that the format does not know:
+/// one that tells whether the type can hold NaN and Inf.
 inline DType nearest_dtype(at::ScalarType type) {
   const bool numbers = c10::isFloatingType(type) || c10::isComplexType(type);
   return dtype_of(type).value_or(numbers ? DType::float32 : DType::uint8);
 }
 
-/// The row of a tensor whose values can't be seen (no plain memory, or no memory that this build reads).
+/// The row of a tensor whose values can't be read (no plain memory, or memory that this build can't read).
 inline TensorRow unseen_row(const at::Tensor& t) {
   TensorRow row;
   row.flags = kTensorOpaque;

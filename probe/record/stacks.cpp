@@ -39,7 +39,7 @@ bool is_plumbing_function(std::string_view function) {
                  "nanquest::(anonymous namespace)::start_op"});
 }
 
-/// Frames that say nothing: the call protocol of modules, decorators, and the probe's own stand-ins.
+/// Frames to leave out: the call protocol of modules, decorators, and the probe's own wrappers.
 bool is_plumbing_frame(std::string_view file, std::string_view function) {
   for (const std::string_view own :
        {"/nanquest/hear/backward_passes.py", "/nanquest/hear/gradient_changes.py", "/nanquest/hear/hooks.py",
@@ -49,7 +49,7 @@ bool is_plumbing_frame(std::string_view file, std::string_view function) {
          file.ends_with("/torch/utils/_contextlib.py");
 }
 
-/// Python frames, by LibTorch, which knows the interpreter.
+/// Python frames, from LibTorch, which knows the interpreter.
 class PythonStack : public Stack {
  public:
   explicit PythonStack(std::shared_ptr<torch::CapturedTraceback> trace) : trace_(std::move(trace)) {}
@@ -83,16 +83,16 @@ std::string demangled(const char* name) {
   return result;
 }
 
-/// A loaded file and where it begins.
+/// A loaded file and its start address.
 struct LoadedFile {
   const void* address;
   std::string name;
-  std::string path;  ///< to read it by
+  std::string path;  ///< path to read it from
   const char* base = nullptr;
 };
 
-/// Which file an address lies in. dladdr would tell too, but searches all symbols of the file first, and
-/// LibTorch has hundreds of thousands.
+/// The file that an address lies in. dladdr also searches all symbols of the file, and LibTorch has hundreds
+/// of thousands.
 LoadedFile file_of(const void* address) {
   LoadedFile file{address, {}, {}, nullptr};
   dl_iterate_phdr(
@@ -115,9 +115,9 @@ LoadedFile file_of(const void* address) {
   return file;
 }
 
-/// C++ frames as return addresses; names come from symbol tables (a program exports few, its file has the
-/// rest unless it was stripped), which costs microseconds where reading debug information would cost a step's
-/// time. "program+0x21c2" is what addr2line understands.
+/// C++ frames as return addresses. Names come from symbol tables (a program exports few; its file has the
+/// rest unless it is stripped), which takes microseconds. Reading debug information would take as long as a
+/// step. "program+0x21c2" is what addr2line understands.
 class NativeStack : public Stack {
  public:
   NativeStack() { depth_ = backtrace(addresses_.data(), static_cast<int>(addresses_.size())); }
@@ -129,7 +129,7 @@ class NativeStack : public Stack {
       const LoadedFile file = file_of(address);
       if (file.name.empty() || is_plumbing_file(file.name)) continue;
       const auto place = static_cast<std::size_t>(static_cast<const char*>(address) - file.base);
-      const char* name = SymbolTable::of(file.path).at(place - 1);  // the call, not where it returns to
+      const char* name = SymbolTable::of(file.path).at(place - 1);  // the call, not its return address
       Dl_info info{};
       if (!name && dladdr(address, &info)) name = info.dli_sname;
       const std::string function = demangled(name);

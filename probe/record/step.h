@@ -1,7 +1,7 @@
-/// One recorded step: flat records of its ops, and the values that they need to run again.
+/// One recorded step: flat records of its ops, and the values needed to run them again.
 ///
-/// A step knows storages by weak references (SlotIndex), so an address that two steps know is the same
-/// storage in both: that is what a record of many steps without gaps (tape.h) is built on.
+/// A step knows storages by weak references (SlotIndex), so an address that appears in two steps is the same
+/// storage in both. The record of many steps without gaps (tape.h) relies on that.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,31 +25,31 @@ namespace nanquest::record {
 /// One frontier op. Arguments and outputs are ranges of Step::words.
 struct OpRecord {
   const OpTraits* traits = nullptr;
-  const ModuleName* module = nullptr;  ///< null outside any
+  const ModuleName* module = nullptr;  ///< null outside any module
   const char* node = nullptr;          ///< of NodeContext::name; null outside backward
   std::uint32_t node_length = 0;
   std::int32_t micro_batch = 0;
   Phase phase = Phase::forward;
   bool opaque = false;     ///< an argument or output can't be rebuilt
-  bool recompute = false;  ///< gradient checkpointing runs a forward pass again
+  bool recompute = false;  ///< gradient checkpointing recomputes a forward pass
   bool ended = false;
   std::uint32_t first_argument = 0, argument_words = 0, argument_tokens = 0;
-  std::uint32_t first_output = 0, outputs = 0;  ///< returned tensors …
-  std::uint32_t fresh = 0;  ///< so many of them in memory that the trace had not seen before: the op wrote it
-  std::uint32_t written = 0;  ///< … and after them the arguments that the op wrote, as they were then
+  std::uint32_t first_output = 0, outputs = 0;  ///< number of returned tensors …
+  std::uint32_t fresh = 0;    ///< … of which this many are in memory new to the trace: the op wrote it
+  std::uint32_t written = 0;  ///< … followed by the arguments that the op wrote, as they were afterwards
   bool returned_nothing = false;
-  // Not compared with the last step's:
+  // Not compared with the last step:
   std::int32_t generator = kNone;  ///< row of Step::generators
   std::int64_t sequence = -1;
   std::uint64_t thread = 0;   ///< of the sequence number
-  std::int64_t made = -1;     ///< sequence number of the node that the op made …
-  std::uint64_t made_by = 0;  ///< … and thread
+  std::int64_t made = -1;     ///< sequence number of the node that the op created …
+  std::uint64_t made_by = 0;  ///< … and its thread
 };
 
-/// OpFlag bits of an op as its record tells them (what its values add: ValueWatch::flags).
+/// OpFlag bits that an op's record shows. ValueWatch::flags adds those that its values show.
 std::uint32_t op_flags(const OpRecord& op);
 
-/// Bytes that somebody wrote behind the dispatcher, noticed when an op read them.
+/// Bytes that were written without an op, noticed when an op read them.
 struct HostWrite {
   std::uint32_t slot;
   at::ScalarType type;
@@ -59,63 +59,64 @@ struct HostWrite {
   at::Tensor on_device;
 };
 
-/// A backward node met on a tensor that `writer` wrote, while the op `at` ran: its gradient is that op's.
+/// While op `at` ran, a backward node was found on a tensor that `writer` wrote: its gradient belongs to that
+/// op.
 struct MadeNode {
   std::uint32_t at, writer;
   std::uint64_t thread;
   std::int64_t sequence;
 };
 
-/// Where an op's output is kept: number among what it returned, or in its written range.
+/// Which output of an op is kept: its number among the returned values, or in the op's written range.
 struct OutputPlace {
   std::uint32_t op, number;
-  bool written;  ///< an argument
+  bool written;  ///< a written argument
 };
 
-/// Something that an op returned or wrote which perhaps can't be run again: a copy, or lent.
+/// A result of an op that may not be repeatable: a copy, or lent.
 struct OpaqueOutput {
   OutputPlace place;
   at::Tensor value;
-  std::uint64_t hash = 0;  ///< of samples of its bytes, for what may come again; else 0
+  std::uint64_t hash = 0;  ///< hash of samples of its bytes, for values that may repeat; otherwise 0
 };
 
-/// What a collective writes, or will have written when somebody has waited for it.
+/// What a collective writes, complete only after the program has waited for it.
 struct LateOutput {
   OutputPlace place;
-  std::uint32_t slot, token;  ///< place of its token among the step's words
-  std::uint32_t known;        ///< so many slots had the step then
+  std::uint32_t slot, token;  ///< index of its token among the step's words
+  std::uint32_t known;        ///< number of slots of the step at that moment
   c10::Storage storage;
 };
 
-/// A number that an op gave to the host, which may decide by it.
+/// A number that an op returned to the host, which may branch on it.
 struct HostRead {
   std::uint32_t op;
   double value;
-  bool whole;  ///< a truth value or an integer
+  bool whole;  ///< a boolean or an integer
 };
 
-/// What is known of a gate that was passed, as TapeStep has it.
+/// What is known of a gate that was passed, as in TapeStep.
 struct GateNote {
-  std::int64_t step = 0;  ///< as the program counts
+  std::int64_t step = 0;  ///< step number, as the program counts
   double rate = 0;        ///< learning rate of the update that is next
-  double loss = 0;        ///< what the gate saw as the loss, NaN for nothing
-  double clip = 0;        ///< the norm that the host clips the gradients to; 0: it doesn't
+  double loss = 0;        ///< what the gate took as the loss; NaN for none
+  double clip = 0;        ///< the norm to which the host clips gradients; 0: no clipping
   double grad_norm = 0;   ///< and theirs
 };
 
-/// A moment that a record of many steps has to know again: a gate was passed, or an update is over.
+/// A moment that a record of many steps must keep: a passed gate, or the end of an update.
 struct TapeMark {
-  std::uint32_t op = 0;                               ///< the first op after it
+  std::uint32_t op = 0;                               ///< index of the first op after it
   bool gate = true;                                   ///< false: the end of an update
-  GateNote note = {};                                 ///< of a gate: what is known of it …
-  std::uint32_t loss_op = UINT32_MAX, loss_slot = 0;  ///< … and the op that wrote its loss last, and where
+  GateNote note = {};                                 ///< for a gate: what is known of it …
+  std::uint32_t loss_op = UINT32_MAX, loss_slot = 0;  ///< … and the op that last wrote its loss, and where
 };
 
-/// What it took to record an update with the values that it overwrote.
+/// What recording an update with the overwritten values cost.
 struct UpdateCost {
-  std::uint64_t bytes = 0;  ///< copied
-  double seconds = 0;       ///< in all, copying included
-  double copying = 0;       ///< seconds of it
+  std::uint64_t bytes = 0;  ///< bytes copied
+  double seconds = 0;       ///< seconds in all, copying included
+  double copying = 0;       ///< seconds of copying
   bool grew = false;        ///< memory was touched that the trace did not have before
 };
 
@@ -125,8 +126,8 @@ struct Step {
   Step();
   ~Step();
   std::int64_t number = 0;
-  bool usable = false;  ///< its tables can be made
-  bool talks = false;   ///< a collective was among its ops
+  bool usable = false;  ///< tables can be made of it
+  bool talks = false;   ///< a collective is among its ops
   std::vector<OpRecord> ops;
   Words words;
   SlotIndex slots;
@@ -135,21 +136,23 @@ struct Step {
   std::vector<HostWrite> host_writes;
   std::vector<GeneratorState> generators;
   std::vector<OpaqueOutput> opaque;
-  Lent lent;  ///< those of `opaque` that are no copies
+  Lent lent;  ///< those of `opaque` that are not copies
   std::vector<LateOutput> late;
-  std::uint64_t opaque_bytes = 0, kept_on_device = 0;  ///< of `opaque`, in all and in a device's memory
-  std::vector<MadeNode> nodes;                         ///< those that OpRecord::made doesn't tell
+  std::uint64_t opaque_bytes = 0, kept_on_device = 0;  ///< bytes of `opaque`, in all and in a device's memory
+  std::vector<MadeNode> nodes;                         ///< those that OpRecord::made does not show
   std::vector<std::shared_ptr<Stack>>
-      stacks;  ///< per op; those past the last op are left over from an earlier step
+      stacks;  ///< per op; entries past the last op are left over from an earlier step
   std::vector<HostRead> reads;
   std::vector<TapeMark> marks;
-  bool of_tape = false;  ///< many steps in one, made when somebody asked (tape.h): memory is as it is now
+  bool of_tape = false;  ///< several steps in one, made on request (tape.h): memory is as it is now
   std::vector<std::string> notes;
-  std::unique_ptr<ValueWatch> watch;  ///< null: nobody looks at values
+  std::unique_ptr<ValueWatch> watch;  ///< null: values are not looked at
   std::uint64_t held = 0,
-                look_at = 0;  ///< bytes of storages referred to; at how many to look who else has them
+                look_at = 0;  ///< bytes of referenced storages; and the size at which their owners are
+                              ///< checked
 
-  /// Forgets everything but memory (and records as the next step's template, if `records` is false).
+  /// Clears everything but keeps the memory (and, if `records` is false, the records, as the next step's
+  /// template).
   void let_go();
   void clear();
   std::size_t memory() const;

@@ -12,7 +12,7 @@
 namespace nanquest {
 namespace {
 
-/// More than this is a program with debug information in its tables, not one whose names are worth the time.
+/// A larger file has debug information in its tables; reading its names would take too long.
 constexpr std::uint64_t kMaxBytes = std::uint64_t{256} << 20;
 
 template <class T>
@@ -44,14 +44,14 @@ SymbolTable SymbolTable::read(const std::string& path) {
     const auto symbols = read_at<ElfW(Sym)>(file, section.sh_offset, section.sh_size);
     auto names = read_at<char>(file, strings.sh_offset, strings.sh_size);
     if (!symbols || !names || names->empty() || names->back() != '\0') return table;
-    // ELF32_ST_TYPE and ELF64_ST_TYPE are the same four bits.
+    // ELF32_ST_TYPE and ELF64_ST_TYPE take the same four bits.
     for (const auto& symbol : *symbols)
       if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_size > 0 && symbol.st_name < names->size())
         table.functions_.push_back({symbol.st_value, symbol.st_size, symbol.st_name});
     table.names_ = std::move(*names);
     std::sort(table.functions_.begin(), table.functions_.end(),
               [](const Function& a, const Function& b) { return a.begin < b.begin; });
-    break;  // a file has one
+    break;  // a file has at most one
   }
   return table;
 }

@@ -50,7 +50,7 @@ void StepTables::build(const StepNames& names) {
     step_.notes.push_back(std::move(lost));
   recording.notes = step_.notes;
   add_slots();
-  // Ops of several threads don't end in the order in which they begin.
+  // Ops of several threads do not end in the order in which they begin.
   std::stable_sort(step_.opaque.begin(), step_.opaque.end(),
                    [](const auto& a, const auto& b) { return a.place.op < b.place.op; });
   for (std::uint32_t i = 0; i < step_.ops.size(); ++i) add_op(i);

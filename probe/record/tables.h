@@ -1,14 +1,14 @@
 /// StepTables: a recorded step as the tables of a snapshot.
 ///
 ///     StepTables tables(recorder, *recorder.find(17));
-///     tables.build(names);                         // what parameters, buffers, moments and batch are called
+///     tables.build(names);                         // names of parameters, buffers, moments and batch
 ///     doc.loss = tables.describe(loss);            // with its hash: what a replay is compared with
 ///     doc.gradients.push_back(tables.describe(w.grad()));
 ///     tables.finish(names);                        // first values of all that has a name; culprit or proofs
 ///     write_snapshot(tables.recording, path);
 ///
-/// On the thread that trains: bulk data in `recording` is not copied but refers to the memory of the recorder
-/// and of the program, and is right only until either goes on (see own()).
+/// Use on the thread that trains: bulk data in `recording` is not copied but refers to memory of the recorder
+/// and of the program, and is valid only until either goes on (see own()).
 #pragma once
 
 #include <functional>
@@ -24,24 +24,24 @@
 
 namespace nanquest {
 
-/// Something that a step starts from, by its name. It may have been freed since: somebody must hold its
-/// storage weakly, so that the address is no other's.
+/// Something that a step starts from, by name. It may have been freed since; its storage must be held weakly,
+/// so that the address is not reused.
 struct NamedMemory {
   std::string name;
   const c10::StorageImpl* storage = nullptr;  ///< null for what isn't plain memory
-  at::Tensor tensor;                          ///< how it lies in that storage; undefined if nobody knows
+  at::Tensor tensor;                          ///< its view of that storage; undefined if unknown
 };
 
 /// What a step starts from.
 struct StepNames {
   std::vector<NamedMemory> parameters, buffers, optimizer, batch, loss_scale;
-  std::vector<NamedMemory> gradients;  ///< that the parameters had before the step, by the parameters' names
+  std::vector<NamedMemory> gradients;  ///< the parameters' values before the step, by the parameters' names
 };
 
-/// Names of arguments, as the schemas of this LibTorch have them (ArgumentName).
+/// Names of arguments, from the schemas of this LibTorch (ArgumentName).
 std::string argument_name_of(const OpRow& op, std::int32_t position);
 
-/// Names of living tensors.
+/// Names of tensors that are alive.
 std::vector<NamedMemory> named_memory(const NamedTensors& tensors);
 
 namespace record {
@@ -53,35 +53,37 @@ class StepTables {
  public:
   StepTables(Recorder& recorder, record::Step& step);
 
-  /// Fills the trace tables and the data of all outside values.
+  /// Fills the trace tables and the data of all values from outside.
   void build(const StepNames& names);
 
-  /// A row with statistics and hash for a tensor as it is now; kNone for what isn't plain memory. After
+  /// A row with statistics and hash for a tensor as it is now; kNone if it isn't plain memory. Call after
   /// `build`.
   std::int32_t describe(const at::Tensor& tensor) { return add(recorder_.see(tensor)); }
-  /// The same for a tensor as it was when somebody looked.
+  /// The same for a tensor as it was when it was copied.
   std::int32_t add(const SeenTensor& seen);
   /// Rows and data for everything that has a name, as it was when the step began, and the batch of the last
-  /// healthy step, where this one can be run on it. Then, of a watched step:
-  /// finds the culprit, with words for the stacks of it and of its forward op. Of others: statistics and
-  /// hashes for what the step wrote last into memory that is alive (as it is now, and for a step that others
-  /// followed as the next one found it), and words for the stacks of all ops.
+  /// healthy step if this step can be run on it. For a watched step: also finds the culprit, with stacks in
+  /// words for it and for its forward op. For other steps: also statistics and hashes for what the step wrote
+  /// last into memory that is alive (as it is now; for a step that is not the last one, as the next step
+  /// found it), and stacks in words for all ops.
   void finish(const StepNames& names);
 
-  /// First values of the whole storage of a tensor that the step read from outside, 1-D and of the type that
-  /// they were first read in; undefined if it didn't, or if they are lost. Needs no `build`.
+  /// First values of the whole storage of a tensor that the step read from outside, as a 1-D tensor of the
+  /// type that was first read. Undefined if the step did not read it, or if they are lost. Does not need
+  /// `build`.
   at::Tensor first_value(const at::Tensor& tensor) const;
   at::Tensor first_value(const c10::StorageImpl* storage) const;
 
-  /// After `finish`: what is read only and is, byte for byte, in a file that its memory was mapped from
-  /// becomes a reference to that file (Recording::references) in place of data. Reads those bytes once.
+  /// Call after `finish`. What is only read and equals, byte for byte, the file that its memory was mapped
+  /// from becomes a reference to that file (Recording::references) instead of data. Reads those bytes once.
   void refer_to_files();
 
-  /// Makes `recording` independent of the program's memory; its data keep `recorder`, whose step this is.
+  /// Makes `recording` independent of the program's memory. Its data keep `recorder`, which must be the
+  /// recorder of this step.
   void own(const std::shared_ptr<const Recorder>& recorder);
 
-  /// After `finish`, of a step that is many (Recorder::taped): the tables with what stands beside their ops,
-  /// whose values then lie under kTapePrefix. They refer to the step's memory.
+  /// Call after `finish`, for a step that consists of several (Recorder::taped): the tables with the extra
+  /// data of a tape; their values lie under kTapePrefix. They refer to the step's memory.
   std::shared_ptr<TapeRecording> tape();
 
   const std::vector<std::shared_ptr<Stack>>& stacks() const { return stacks_; }
@@ -100,21 +102,21 @@ class StepTables {
   std::int32_t module_row(const ModuleName& module);
   std::int32_t add_generator(const record::GeneratorState& state);
   std::int32_t add_stats(const at::Tensor& tensor);
-  /// The slot of a storage that perhaps only `add` met.
+  /// The slot of a storage that possibly only `add` has seen.
   std::int32_t slot_of(const at::Tensor& tensor);
   void keep_first(const char* group, const std::vector<NamedMemory>& tensors, std::vector<NamedTensor>& rows);
   NamedTensor first_value_row(const std::string& path, const NamedMemory& named);
   at::Tensor first_values(const record::Step& step, std::uint32_t slot, bool& trusted) const;
-  /// Bytes of a storage as the step left them, undefined if nobody knows.
+  /// Bytes of a storage as the step left them; undefined if unknown.
   at::Tensor values_now(std::uint32_t slot) const;
   void hash_survivors();
-  /// The last healthy step's batch, if every value that this step reads from outside has its like in it.
+  /// The last healthy step's batch, if it has a value for every value that this step reads from outside.
   void add_twin();
   bool add_twin(const record::TwinBatch& twin);
-  /// Whether loss and gradients are made by the first `ops` ops.
+  /// Whether loss and gradients are computed by the first `ops` ops.
   bool covers_harm(std::uint32_t ops) const;
-  /// False if nobody knows what the twin read in the slot's place; `value`: its bytes, undefined if there is
-  /// nothing to put there.
+  /// Sets `value` to the bytes that the twin read in the slot's place; undefined if nothing is to be
+  /// replaced. False if that is unknown.
   bool twin_of_slot(const record::TwinBatch& twin, const record::TwinMatch& match, std::uint32_t slot,
                     at::Tensor& value) const;
   void symbolise_culprit();
@@ -123,7 +125,7 @@ class StepTables {
   /// The memory that a tensor of the file was taken from.
   struct FileSource {
     std::uint32_t slot = 0;
-    std::uint64_t offset = 0;  ///< in bytes, from the storage's first
+    std::uint64_t offset = 0;  ///< in bytes, from the start of the storage
   };
 
   Recorder& recorder_;
@@ -135,21 +137,21 @@ class StepTables {
   std::unordered_map<const c10::StorageImpl*, Name> names_;
   std::unordered_map<std::string, std::int32_t> modules_;
   std::unordered_map<std::string, int> paths_used_;
-  std::map<std::string, FileSource> views_;  ///< of named tensors that are parts of a storage, by path
+  std::map<std::string, FileSource> views_;  ///< by path: offsets of named tensors that are parts of a
+                                             ///< storage
   std::unordered_map<std::uint64_t, std::int32_t> forward_ops_;
   std::vector<std::int32_t> rows_;  // per op
   std::vector<at::Tensor> first_;   // per slot
   std::vector<std::shared_ptr<Stack>> stacks_;
   std::size_t next_host_write_ = 0, next_opaque_ = 0, next_node_ = 0;
-  std::unordered_map<const c10::StorageImpl*, std::int32_t> more_;  // storages that only `add` met
+  std::unordered_map<const c10::StorageImpl*, std::int32_t> more_;  // storages that only `add` has seen
   std::unordered_set<const void*> programs_, recorders_;            // whose memory data refer to
 };
 
-/// The recorder's tape up to now; `tables` makes those of its one long step, as far as StepTables::finish.
-/// Null where there is none, and where it can't be put together: `complaint` is a sentence about that, for it
-/// goes into the file of a step, which is worth more than those before it. `held` keeps what its values are.
-/// With `embed_weights` none of them is left in another file.
-/// Never throws.
+/// The recorder's tape up to now; `tables` makes the tables of its one long step, up to StepTables::finish.
+/// Null if there is no tape or it can't be assembled. `complaint` then says why, as one sentence: it goes
+/// into the file of the bad step, which is worth more than the steps before it. `held` keeps the memory of
+/// its values. With `embed_weights` no value is left in another file. Never throws.
 std::shared_ptr<TapeRecording> tape_so_far(Recorder& recorder, std::unique_ptr<record::Step>& held,
                                            const std::function<StepTables(record::Step&)>& tables,
                                            bool embed_weights, std::string& complaint);

@@ -1,4 +1,4 @@
-// StepTables: values that a file on this machine has as well.
+// StepTables: values that are also in a file on this machine.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -14,7 +14,8 @@
 namespace nanquest {
 namespace {
 
-/// What a step only reads and no other file of the run has: batch, moments and gradients are the incident's.
+/// What a step only reads and no other file of the run has: batch, moments and gradients belong to the
+/// incident.
 bool may_lie_elsewhere(SlotOrigin origin) {
   return origin == SlotOrigin::parameter || origin == SlotOrigin::buffer || origin == SlotOrigin::external;
 }
@@ -41,7 +42,8 @@ void StepTables::refer_to_files() {
     if (source == sources.end()) return false;
     const auto [slot, offset] = source->second;
     if (trained[slot] || !may_lie_elsewhere(recording.doc.slots[slot].origin)) return false;
-    // Of the memory itself, or of what it was copied from; `tensor` may be a copy that the recorder made.
+    // The mapped file of the memory itself, or of what it was copied from: `tensor` may be a copy that the
+    // recorder made.
     const auto storage = step_.slots[slot].storage.lock();
     const auto type = dtype_of(tensor.scalar_type());
     const std::byte* const memory = storage ? memory_behind(*storage) : nullptr;

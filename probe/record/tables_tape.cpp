@@ -1,4 +1,4 @@
-// StepTables: a step that is many, with where each of them ends and what the host was told.
+// StepTables: a record of several steps, with where each of them ends and what the host was told.
 #include <ATen/ATen.h>
 
 #include <cmath>
@@ -23,7 +23,7 @@ std::int32_t loss_row(const SnapshotDoc& doc, std::int32_t op, std::uint32_t slo
   return found;
 }
 
-/// Its place in the file of a tape.
+/// Its path in the file of a tape.
 void move_under_tape(SnapshotDoc& doc) {
   const auto move = [](std::string& path) {
     if (!path.empty()) path.insert(0, kTapePrefix);
@@ -50,7 +50,7 @@ std::shared_ptr<TapeRecording> StepTables::tape() {
       if (!made->doc.steps.empty()) made->doc.steps.back().end = row(mark.op);
       continue;
     }
-    // Several optimizers in one step: the update of the first has begun it, that of the last ends it.
+    // Several optimizers in one step: the first one's update begins it, the last one's ends it.
     if (!made->doc.steps.empty() && made->doc.steps.back().step == mark.note.step) continue;
     TapeStep& step = made->doc.steps.emplace_back();
     step.step = mark.note.step;
@@ -83,7 +83,7 @@ std::shared_ptr<TapeRecording> tape_so_far(Recorder& recorder, std::unique_ptr<r
     held = recorder.taped();
     if (!held) return nullptr;
     StepTables made = tables(*held);
-    made.finish({});  // what has a name is in its slot; what has none there the steps did not read
+    made.finish({});  // named tensors have slots; the steps did not read one without a slot
     if (!embed_weights) made.refer_to_files();
     std::shared_ptr<TapeRecording> tape = made.tape();
     const Status sound = check_tape(tape->doc);

@@ -1,4 +1,4 @@
-// StepTables: the last healthy step, as far as this one can be run on its batch.
+// StepTables: the last healthy step, as far as this step can be run on its batch.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -18,8 +18,8 @@ using record::TwinMatch;
 
 namespace {
 
-/// `ours` with the twin's bytes in the places that this step reads, `shift` bytes further on than the twin
-/// did.
+/// `ours` with the twin's bytes in the places that this step reads, `shift` bytes further on than in the
+/// twin.
 at::Tensor laid_over(const at::Tensor& ours, const at::Tensor& twins, std::int64_t shift) {
   at::Tensor made = ours.contiguous().clone();
   auto* const to = static_cast<std::byte*>(made.mutable_data_ptr());
@@ -54,11 +54,11 @@ bool StepTables::twin_of_slot(const TwinBatch& twin, const TwinMatch& match, std
   const SlotRecord& record = step_.slots[slot];
   const SlotOrigin origin = recording.doc.slots[slot].origin;
   if (place.first >= match.ops || place.number || record.first_bytes == 0) return true;
-  if (!comes_with_batch(origin)) return place.shift == 0;  // else it is another part of a weight
+  if (!comes_with_batch(origin)) return place.shift == 0;  // otherwise it is another part of a weight
   const TwinCopy* const copy = twin.value(slot);
   if (!copy) return false;
   const bool same_storage = copy->in(record.storage._unsafe_get_target());
-  // Without a name, it lives on if the steps write it themselves.
+  // Without a name: it is kept from step to step if the steps themselves write it.
   if (origin == SlotOrigin::external && same_storage && (copy->state || record.writer != UINT32_MAX))
     return place.shift == 0;
   const at::Tensor theirs = record::bytes_of(*copy);
@@ -66,7 +66,7 @@ bool StepTables::twin_of_slot(const TwinBatch& twin, const TwinMatch& match, std
   if (!theirs.defined() || !ours.defined()) return false;
   const bool unchanged = same_bytes(theirs, ours.contiguous().view({-1}).view(at::kByte));
   if (unchanged && place.shift == 0) return true;
-  // Refilled between the steps, or state that somebody else writes: nobody can tell.
+  // Filled again between the steps, or state that something else writes: unknown.
   if (origin == SlotOrigin::external && same_storage && !unchanged) return false;
   value = laid_over(ours, theirs, place.shift);
   return true;

@@ -1,4 +1,4 @@
-// StepTables: values by name as the step began, what the step left behind, and words for stacks.
+// StepTables: named values as they were when the step began, what the step left behind, and stacks in words.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ void StepTables::keep_first(const char* group, const std::vector<NamedMemory>& t
       rows.push_back(by_name_only(named.name, named.tensor));
       continue;
     }
-    // Two tensors of one name must not share a place in the file.
+    // Two tensors of one name must not share a path in the file.
     if (const int used = ++paths_used_[path]; used > 1) path.append("#").append(std::to_string(used));
     rows.push_back(first_value_row(path, named));
   }
@@ -37,8 +37,8 @@ NamedTensor StepTables::first_value_row(const std::string& path, const NamedMemo
   row.slot = static_cast<std::int32_t>(step_.slots.find(named.storage));
   row.data = path;
   const at::Tensor saved = row.slot == kNone ? at::Tensor{} : first_[static_cast<std::size_t>(row.slot)];
-  // A slot that the trace produced (a buffer made new inside the step) has no first value: what it is now is
-  // kept.
+  // A slot that the trace produced (a buffer created inside the step) has no first value: its present value
+  // is kept.
   const bool known =
       saved.defined() && saved.scalar_type() == tensor.scalar_type() &&
       record::reaches_within(tensor.sizes(), tensor.strides(), tensor.storage_offset(), saved.numel());
@@ -46,7 +46,7 @@ NamedTensor StepTables::first_value_row(const std::string& path, const NamedMemo
                                  : tensor.detach().to(at::kCPU);
   if (!known) programs_.insert(first.storage().data());
   if (known && tensor.is_contiguous() && tensor.numel() == saved.numel()) {
-    // Stored once: the slot's bytes are this tensor, so the slot points here.
+    // Stored once: the slot's bytes are this tensor, so the slot refers to it.
     Slot& owner = recording.doc.slots[static_cast<std::size_t>(row.slot)];
     std::erase_if(recording.data, [&](const auto& d) { return d.first == owner.data; });
     owner.data = row.data;
@@ -73,7 +73,7 @@ at::Tensor StepTables::values_now(std::uint32_t slot) const {
   const Step* next = recorder_.find(step_.number + 1);
   if (!next || record.produced) return {};
   const std::uint32_t there = next->slots.find(record.storage._unsafe_get_target());
-  // The step that runs has not touched it yet.
+  // The running step has not used it yet.
   if (there == record::SlotIndex::kMissing && next == recorder_.current()) return now();
   if (there == record::SlotIndex::kMissing || next->slots[there].produced) return {};
   bool trusted = true;
@@ -104,7 +104,7 @@ void StepTables::hash_survivors() {
         record::typed_bytes(bytes.const_data_ptr(), bytes.nbytes(), type, bytes.storage());
     if (typed.scalar_type() != type) continue;
     if (!record::reaches_within(row.sizes, row.strides, row.storage_offset, typed.numel()))
-      continue;  // made smaller since
+      continue;  // made smaller since then
     row.stats = add_stats(typed.as_strided(row.sizes, row.strides, row.storage_offset));
   }
 }

@@ -12,10 +12,10 @@
 namespace nanquest::record {
 namespace {
 
-/// So many stretches apart is looked for storages that are gone.
+/// Freed storages are looked for once in this many stretches.
 constexpr std::int64_t kPruneEvery = 16;
 
-/// Memory that LibTorch did not make may be written where no op tells of it.
+/// Memory that LibTorch did not allocate may be written without an op.
 bool is_foreign(const at::Tensor& tensor) {
   const c10::Storage& storage = tensor.storage();
   return !storage.resizable() && storage.device().is_cpu() && storage.data() && !tensor.requires_grad();
@@ -38,7 +38,7 @@ void Tape::begin() {
     return anchor();
   }
   if (anchors_.back().gates < options_.steps) return;
-  // The next will hold about as much as this one.
+  // The next one will hold about as much as this one.
   std::vector<const TapeValue*> last;
   for (const auto& [id, value] : anchors_.back().values) last.push_back(&value);
   const bool fits = anchors_.size() == 2 || values_->fit_again(last);
@@ -208,7 +208,7 @@ void Tape::append(const Step& step) {
   const std::uint64_t rows = part.bytes;
   stretches_.push_back(std::move(part));
   if (!values_->add_rows(rows)) {
-    // A model that fits, and a tape that became too long for the rest.
+    // The model fits, but the tape has become too long for the remaining memory.
     if (anchors_.size() == 2) drop_oldest();
     if (!values_->add_rows(0)) return refuse();
   }

@@ -19,28 +19,28 @@
 namespace nanquest::record {
 namespace {
 
-/// Smaller copies stay in memory: each file is a mapping of its own, of which a process has some 65,000.
+/// Smaller copies stay in memory: each file is a mapping of its own, and a process can have about 65,000.
 constexpr std::size_t kInFiles = std::size_t{1} << 20;
 constexpr std::size_t kHost = 0, kFiles = 1;
 
-/// What a person without special rights may still write there; 0 if that is not known.
+/// What a user without special rights may still write there; 0 if unknown.
 std::uint64_t free_in(const std::string& folder) {
   struct statvfs disk = {};
   return ::statvfs(folder.c_str(), &disk) == 0 ? std::uint64_t{disk.f_bavail} * disk.f_frsize : 0;
 }
 
-/// An open file of `folder` without a name; -1, errno says why.
+/// An open file of `folder` without a name; -1 on failure, with errno.
 int nameless_file(const std::string& folder) {
   const int file = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (file >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return file;
-  std::string name = folder + "/.nanquest-tape-XXXXXX";  // a file system that has no such files
+  std::string name = folder + "/.nanquest-tape-XXXXXX";  // a file system without such files
   const int named = ::mkostemp(name.data(), O_CLOEXEC);
   if (named >= 0) ::unlink(name.c_str());
   return named;
 }
 
-/// Memory that is a file's; undefined if there is none, errno says why. What the disk has no room for is
-/// known now: a write into the memory could not fail, it would kill the program.
+/// Memory mapped to a file; undefined on failure, with errno. The disk space is reserved now: a later write
+/// into the memory could not fail, it would kill the program.
 at::Tensor in_file(const std::string& folder, std::size_t bytes) {
   const int file = nameless_file(folder);
   if (file < 0) return {};
@@ -57,7 +57,7 @@ at::Tensor in_file(const std::string& folder, std::size_t bytes) {
       at::TensorOptions().dtype(at::kByte));
 }
 
-/// A view of a device's storage; the whole of it.
+/// A view of a device's whole storage.
 at::Tensor view_of(const c10::Storage& storage) {
   return at::empty({0}, at::TensorOptions().dtype(at::kByte).device(storage.device())).set_(storage);
 }
@@ -149,7 +149,7 @@ void TapeValues::recount(std::uint64_t rows, const std::vector<const TapeValue*>
 bool TapeValues::fit_again(const std::vector<const TapeValue*>& values) const {
   std::vector<std::uint64_t> more(places_.size());
   for (const TapeValue* value : values) more[value->place] += value->bytes.nbytes();
-  // What a device has no room for goes to the host.
+  // What does not fit on a device goes to the host.
   std::uint64_t host = more[kHost];
   for (std::size_t place = kFiles + 1; place < places_.size(); ++place)
     if (places_[place].held + more[place] > places_[place].room) host += more[place];

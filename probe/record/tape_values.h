@@ -1,12 +1,12 @@
-/// TapeValues: where the values of a tape lie, and how much room there is for them.
+/// TapeValues: where the values of a tape are stored, and how much room there is for them.
 ///
 ///     TapeValues values({.share = 0.25, .folder = ""});
-///     auto kept = values.copy(storage, bytes);     // an anchor's copy; nothing: see why()
+///     auto kept = values.copy(storage, bytes);     // an anchor's copy; empty if refused: see why()
 ///     values.recount(rows, all);                   // what is held, after some was dropped
 ///
-/// A copy of a device's memory lies on the device as long as its share allows that, then in the host's
-/// memory. With a folder, copies of 1 MB and more lie in files there instead, which have no name and are gone
-/// with the program. Each kind of memory gives a share of what was free when it was needed first.
+/// A copy of a device's memory stays on the device while its share allows that, then goes to the host's
+/// memory. With a folder, copies of 1 MB and more go into nameless files there, which disappear with the
+/// program. Of each kind of memory a share of what was free at first use is taken.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -27,36 +27,36 @@ struct TapeRoom {
 /// One copy.
 struct TapeValue {
   at::Tensor bytes;       ///< uint8, on the device or the CPU
-  std::size_t place = 0;  ///< index of the memory it lies in
+  std::size_t place = 0;  ///< index of the memory that it lies in
 };
 
-/// Not thread-safe, as the tape.
+/// Not thread-safe, like the tape.
 class TapeValues {
  public:
   explicit TapeValues(TapeRoom room);
 
-  /// The first `bytes` of `storage` as they are now, if there is room; nothing if not, `why` says of what.
-  /// Throws what an allocation throws.
+  /// Copies the first `bytes` of `storage` as they are now, if there is room; empty if not, and `why` names
+  /// the memory that is full. Throws what an allocation throws.
   std::optional<TapeValue> copy(const c10::Storage& storage, std::size_t bytes);
   /// "it would take more than 1.2 GB, its share of the memory that was free (…)", for the copy that was
   /// refused.
   const std::string& why() const { return why_; }
 
-  /// Rows take so many more bytes of the host's memory. Whether they still fit; `why` if not.
+  /// Records take this many more bytes of the host's memory. Whether they still fit; if not, `why` says so.
   bool add_rows(std::uint64_t bytes);
-  /// What is held now: rows of so many bytes, and these values.
+  /// Sets what is held now: records of this many bytes, and these values.
   void recount(std::uint64_t rows, const std::vector<const TapeValue*>& values);
-  /// Whether as much as these values take fits beside all that is held.
+  /// Whether as much again as these values take fits beside all that is held.
   bool fit_again(const std::vector<const TapeValue*>& values) const;
   /// Bytes held, wherever.
   std::uint64_t held() const;
 
  private:
-  /// The host's memory is the first, files are the second, devices come behind.
+  /// The host's memory comes first, files second, then devices.
   struct Place {
     std::uint64_t room = 0, held = 0;
   };
-  /// One of which so many bytes are free now.
+  /// One of which this many bytes are free now.
   void add_place(std::uint64_t free);
   std::size_t memory_of(at::Device device);
   bool takes(std::size_t place, std::uint64_t bytes) const;
@@ -64,7 +64,7 @@ class TapeValues {
 
   TapeRoom room_;
   std::vector<Place> places_;
-  std::vector<at::Device> devices_;  ///< of the places behind the first two
+  std::vector<at::Device> devices_;  ///< of the places after the first two
   std::string why_;
 };
 

@@ -1,11 +1,11 @@
-/// Timed: where the time of an update goes.
+/// Timed: measures where the time of an update goes.
 #pragma once
 
 #include <chrono>
 
 namespace nanquest::record {
 
-/// Adds the time that it lived to `seconds`, unless that is null.
+/// Adds the time from construction to destruction to `seconds`, unless that is null.
 class Timed {
  public:
   explicit Timed(double* seconds) : seconds_(seconds) {

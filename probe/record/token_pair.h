@@ -1,4 +1,4 @@
-/// TokenPair: what an op was given in one step and in another, token by token.
+/// TokenPair: the arguments of an op in two steps, token by token.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -18,7 +18,7 @@ class TokenPair {
   TokenPair(const Words& a, std::uint32_t first_a, const Words& b, std::uint32_t first_b)
       : a_(a.at(first_a)), b_(b.at(first_b)) {}
 
-  /// What the next token of both is, if they are alike. A tensor may lie in another part of its storage.
+  /// The next token of both if they are alike. A tensor may lie in another part of its storage.
   struct Token {
     Header header;
     std::int64_t shift = 0;  ///< bytes, from the first step's part to the second's

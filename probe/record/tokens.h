@@ -1,4 +1,4 @@
-/// What an op was given and what it returned, put down as words (words.h) and read again.
+/// An op's arguments and results, written as words (words.h) and read back.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,15 +14,15 @@ namespace nanquest::record {
 
 Header header_of(ArgKind kind, std::int64_t number = 0);
 
-/// A tensor as a token; `slot` SlotIndex::kMissing if it can't be recorded. `more`: kHostWriteBefore,
+/// A tensor as a token; `slot` is SlotIndex::kMissing if it can't be recorded. `more`: kHostWriteBefore,
 /// kNewMemory.
 void put_tensor(Words& words, const at::Tensor& tensor, std::uint32_t slot, std::uint8_t more);
 
-/// Another token: how the tensor at `token` lies in its memory, over the memory of `flat`, a 1-D tensor of
-/// its type. Undefined if it doesn't fit, or `flat` is undefined.
+/// The tensor described by the token at `token`, as a view of `flat`, a 1-D tensor of its type. Undefined if
+/// it doesn't fit, or if `flat` is undefined.
 at::Tensor view_at(const std::uint64_t* token, const at::Tensor& flat);
 
-/// Calls `tensor` with the place (of its header) of every tensor among `count` tokens from `at` on.
+/// Calls `tensor` with the index (of the header) of every tensor among `count` tokens from `at` on.
 template <class F>
 void each_tensor_token(const std::uint64_t* at, std::uint32_t count, F&& tensor) {
   Reader reader(at);
@@ -55,17 +55,17 @@ void each_tensor_token(const std::uint64_t* at, std::uint32_t count, F&& tensor)
   }
 }
 
-/// Everything but tensors, lists and tuples; false for something that can't be rebuilt.
+/// Writes everything but tensors, lists and tuples; false for a value that can't be rebuilt.
 bool put_scalar(Words& words, const c10::IValue& value);
 
-/// The text's one place in memory, for ever. Thread-safe; allocates when it is seen for the first time only.
+/// The text's one address in memory, valid for ever. Thread-safe; allocates only for a new text.
 const char* kept_text(std::string_view text);
 
-/// What a list holds, as the tokens say it: "Tensor", "Tensor?", "int", … Lives for ever, equal types are the
-/// same pointer.
+/// The element type of a list, as tokens write it: "Tensor", "Tensor?", "int", … Valid for ever; equal types
+/// are the same pointer.
 const char* element_type(const c10::IValue& list);
 
-/// The token's word for a tuple, in the place of an element type.
+/// The token's word for a tuple, in place of an element type.
 extern const char* const kTupleType;
 
 }  // namespace nanquest::record

@@ -13,7 +13,7 @@
 namespace nanquest::record {
 namespace {
 
-/// `bytes` of room; what was in it may be gone.
+/// Memory of `bytes`; earlier content may be lost.
 std::byte* room_for(TwinCopy& copy, std::size_t bytes) {
   if (copy.capacity < bytes) {
     copy.room.reset();
@@ -42,7 +42,7 @@ void copy_from_host(TwinCopy& copy, const void* from, std::size_t bytes) {
   copy.known = true;
 }
 
-/// In the order of the device's work: nobody waits for it.
+/// Queued on the device: nothing waits for it.
 void copy_on_device(TwinCopy& copy, const c10::Storage& from, std::size_t bytes) {
   const auto count = static_cast<std::int64_t>(bytes);
   const auto options = at::TensorOptions().dtype(at::kByte).device(from.device());
@@ -94,7 +94,7 @@ bool TwinBatch::keep(Step& step, std::int64_t number, const TwinNames& names) {
   }
   if (bytes > kTwinBytes || held_ > 2 * kTwinBytes) {
     forget();
-    // Next time what lives on without a name is known by its memory, and may leave room for the rest.
+    // At the next step, state without a name is known by its memory, and may leave room for the rest.
     for (std::size_t i = 0; i < step.outside.size(); ++i)
       values_[i].storage = step.slots[step.outside[i]].storage;
     return false;

@@ -31,7 +31,7 @@ TwinMatch TwinBatch::match(const Step& step, const std::function<bool(std::uint3
     const OpRecord& theirs = step.ops[match.ops];
     if (ours.traits != theirs.traits || ours.argument_tokens != theirs.argument_tokens) return match;
     const bool update = is_update(match.ops);
-    // What a view shows is told by who reads it.
+    // What a view shows is decided by the op that reads it.
     const bool view = only_views(ours) && only_views(theirs);
     TokenPair pair(words(), ours.first_argument, step.words, theirs.first_argument);
     std::size_t host_writes = match.host_writes;

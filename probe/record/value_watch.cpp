@@ -18,7 +18,7 @@
 namespace nanquest::record {
 namespace {
 
-/// The hash of bytes that are nobody's values.
+/// The hash of uninitialised bytes.
 StatsRow hash_of(const StatsRow& stats) {
   StatsRow row;
   row.hash = stats.hash;
@@ -80,7 +80,7 @@ std::int32_t ValueWatch::stats_for(const at::Tensor& tensor, std::uint32_t slot,
     const Likeness like = likeness(k, seen.count, tensor, contiguous, dense);
     if (like == Likeness::same) return k.stats;
     if (waits(k.stats) || like == Likeness::none || hash || seen.non_finite() > 0) continue;
-    stats = seen;  // in another order the hash is another; so would be the index of the first bad element
+    stats = seen;  // in another order the hash and the index of the first bad element would differ
     stats->has_hash = false;
     stats->hash = 0;
   }
@@ -129,7 +129,8 @@ void ValueWatch::settle() {
     stats = hash_of(stats);
   }
   for (const Unjudged& op : std::exchange(unjudged_, {})) {
-    if (!is_birth(op.op, op.inputs_finite && !any_bad(op.in), op.made_bad || any_bad(op.out), op.unseen)) continue;
+    if (!is_birth(op.op, op.inputs_finite && !any_bad(op.in), op.made_bad || any_bad(op.out), op.unseen))
+      continue;
     flags_of(op.op) |= kOpBirth;
     if (any_infinite(op.out)) open_.add(step_.ops[op.op]);
   }
@@ -194,7 +195,7 @@ void ValueWatch::look_ahead(std::vector<at::Tensor> tensors, Look look) {
   std::int64_t all = 0;
   for (const at::Tensor& t : tensors) all += bytes(t);
   if (all < static_cast<std::int64_t>(kWorthWaking)) return;
-  // The largest first: whoever takes the last one should have little left to do.
+  // The largest first, so that the last one taken is small.
   std::sort(tensors.begin(), tensors.end(),
             [&](const at::Tensor& a, const at::Tensor& b) { return bytes(a) > bytes(b); });
   std::vector<std::optional<StatsRow>> rows(tensors.size());
@@ -264,7 +265,7 @@ void ValueWatch::wrote(const OpTraits& op, WatchedOp& watched, const at::Tensor&
                        std::uint32_t token, int output) {
   ++of(slot).generation;
   if (op.uninitialised) {
-    // Nobody's values, so nothing is counted; but the same bytes at the first read were written by nobody either.
+    // Uninitialised: nothing is counted. But if the first read sees the same bytes, nothing wrote to them.
     if (!tensor.is_contiguous()) return;
     std::int32_t row = look_later(tensor, /*hash=*/true);
     if (row != kNone) {

@@ -1,4 +1,5 @@
-// ValueWatch: which op made non-finite values of finite ones, and what became of overflows that others hid.
+// ValueWatch: which op made non-finite values from finite ones, and what became of overflows that other ops
+// hid.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -14,7 +15,7 @@
 namespace nanquest::record {
 namespace {
 
-/// Copying as much costs no more than recording the op.
+/// Copying this much costs no more than recording the op.
 constexpr std::size_t kSmallBytes = 16 << 10;
 
 bool is_infinite_number(const c10::IValue& value) {
@@ -28,7 +29,7 @@ bool is_reduced(const at::Tensor& t) {
 }  // namespace
 
 at::Tensor ValueWatch::before_written(const at::Tensor& tensor, bool asked) {
-  if (!tensor.is_cpu() && !asked) return {};  // nobody will ask before the op is long over
+  if (!tensor.is_cpu() && !asked) return {};  // nothing asks before the op is long over
   if (is_reduced(tensor) || tensor.nbytes() <= kSmallBytes) return tensor.detach().clone();
   const std::uint32_t slot =
       can_record(tensor) ? step_.slots.find(tensor.storage().unsafeGetStorageImpl()) : SlotIndex::kMissing;
@@ -119,7 +120,7 @@ void ValueWatch::after_op(const OpTraits& op, WatchedOp& watched, std::uint32_t 
     if (step_.stacks.size() <= index) step_.stacks.resize(index + 1);
     if (!step_.stacks[index]) step_.stacks[index] = Stack::gather();
   }
-  // A stranger's kernel may take no other type than it was given, and what it does beside is its business.
+  // A foreign kernel may accept no other type than it was given, and may have side effects.
   if (op.foreign || op.seeded || !watched.inputs_kept) return;
   if (std::any_of(watched.inputs.begin(), watched.inputs.end(), is_infinite_number)) {
     flags_of(index) |= kOpBirthStays;
@@ -133,7 +134,7 @@ void ValueWatch::after_op(const OpTraits& op, WatchedOp& watched, std::uint32_t 
   try {
     above =
         run_raised(op.handle, op.argument_written, raised(schema, op.argument_written, watched.inputs, *up));
-  } catch (const std::exception&) {  // memory is short: nobody knows
+  } catch (const std::exception&) {  // out of memory: unknown
   }
   if (!above) return;
   const OneUp judged = one_up_of(*above);

@@ -27,7 +27,7 @@ namespace nanquest::record {
 /// First word of a token.
 struct Header {
   ArgKind kind = ArgKind::none;
-  std::int8_t scalar_type = 0;  ///< at::ScalarType of a tensor; boolean: the value; device: its type
+  std::int8_t scalar_type = 0;  ///< tensor: at::ScalarType; boolean: the value; device: its type
   std::uint8_t dim = 0;         ///< of a tensor
   std::uint8_t flags = 0;       ///< TensorFlag bits of the model, and the two below
   std::int32_t number = 0;      ///< slot of a tensor, length of a list or string, index of a device
@@ -35,24 +35,24 @@ struct Header {
 };
 static_assert(sizeof(Header) == sizeof(std::uint64_t));
 
-/// The slot was uninitialised and its bytes came from the host: a host write stands before this op.
+/// The slot was uninitialised and its bytes came from the host: a host write comes before this op.
 inline constexpr std::uint8_t kHostWriteBefore = 1u << 7;
-/// An output in memory that the trace had not seen before: the op wrote it.
+/// An output in memory that is new to the trace: the op wrote it.
 inline constexpr std::uint8_t kNewMemory = 1u << 6;
 
 class Reader;
 
-/// A growing array of words that keeps its memory when it is emptied. Offsets stay valid, addresses don't.
+/// A growing array of words that keeps its memory when emptied. Offsets stay valid, addresses don't.
 class Words {
  public:
   std::uint32_t size() const { return size_; }
   std::size_t capacity_bytes() const { return capacity_ * sizeof(std::uint64_t); }
   const std::uint64_t* at(std::uint32_t offset) const { return data_.get() + offset; }
-  /// Offset of the word that the reader reads next.
+  /// Offset of the word that is read next.
   std::uint32_t place_of(const Reader& reader) const;
   void clear() { size_ = 0; }
 
-  /// `count` new words to write to, at once: the next call may move them.
+  /// Room for `count` new words; the pointer is valid until the next call.
   std::uint64_t* extend(std::size_t count) {
     if (size_ + count > capacity_) grow(size_ + count);
     std::uint64_t* const words = data_.get() + size_;
@@ -88,7 +88,7 @@ class Reader {
  public:
   explicit Reader(const std::uint64_t* words) : at_(words) {}
   Header header() { return value<Header>(); }
-  /// The header that comes next, which stays the next.
+  /// The next header, without moving on.
   Header next() const { return std::bit_cast<Header>(*at_); }
   const std::uint64_t* place() const { return at_; }
   template <class T>

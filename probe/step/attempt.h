@@ -7,7 +7,7 @@
 
 namespace nanquest {
 
-/// Does `work`. What it throws is said of `doing`; nothing if it throws nothing.
+/// Runs `work`. If it throws, returns the message with `doing` in front; otherwise nothing.
 Facts attempt(const char* doing, const std::function<void()>& work);
 
 }  // namespace nanquest

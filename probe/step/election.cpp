@@ -15,7 +15,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kFirstLook{10}, kLongestLook{160};
 
-/// Looks for what the first rank says, ever more seldom, until `until`.
+/// Waits for the first rank's answer until `until`, looking less and less often.
 std::optional<RankRow> wait_for_first(const std::string& path, Clock::time_point until) {
   for (auto pause = kFirstLook;; pause = std::min(2 * pause, kLongestLook)) {
     if (auto first = read_rank_row(path)) return first;
@@ -33,7 +33,7 @@ bool says_its_own(Standing standing) {
 
 Seat Election::seat(const RankRow& own, const RankRow& first) const {
   const std::int32_t behind =
-      (rank_ - first.rank + world_size_) % world_size_;  // ranks from the first to this one
+      (rank_ - first.rank + world_size_) % world_size_;  // ranks from the first one to this one
   const bool near = behind == 0 || behind == 1 || behind == world_size_ - 1 || behind == world_size_ / 2;
   const bool earlier =
       own.standing == Standing::made_here && own.collectives >= 0 && first.collectives > own.collectives;
@@ -58,7 +58,7 @@ Seat Election::hold(std::int64_t step, RankRow row) {
   Seat found = seat(row, *first);
   if (found.whole) return found;
   row.first = first->rank;
-  // One operation in the directory in which thousands of ranks write at once; half a row is read as none.
+  // One operation, in the directory in which thousands of ranks write at once. A half-written row is ignored.
   const NewFile made = make_new_file(rank_row_path(run_dir_, step, rank_, attempt), to_line(row));
   return made == NewFile::failed ? Seat{} : found;
 }

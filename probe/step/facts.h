@@ -1,5 +1,5 @@
 /// Facts: what the probe has to say of a step, as data. `text_of` makes the line; every sentence that the
-/// probe says of a step stands in sentences.cpp.
+/// probe says of a step is in sentences.cpp.
 ///
 ///     Facts told;
 ///     told.push_back({Fact::buffer_spoiled, "norm.running_mean", "", 17});
@@ -16,16 +16,16 @@ struct GateResult;
 
 struct Fact {
   enum Kind : std::uint8_t {
-    text,  ///< `name` as it is: what another part or library says
+    text,  ///< `name` as it is: text of another part or library
     // What is bad.
     loss_bad,             ///< `value`: the loss; and `number` elements of the gradients
     gradients_bad,        ///< `number` elements
-    clip_norm_bad,        ///< the norm that finite gradients were clipped by
-    norm_overflows,       ///< of finite gradients
+    clip_norm_bad,        ///< the norm by which finite gradients were clipped
+    norm_overflows,       ///< the norm of finite gradients
     scale_overflowed,     ///< the loss scale was too high
     still_looking,        ///< `number` overflows in a row, the last at the scale `value`
     buffer_spoiled,       ///< `name`
-    buffer_stays_bad,     ///< `name`, of a step whose update is left out
+    buffer_stays_bad,     ///< `name`, in a step whose update is skipped
     only_buffer_spoiled,  ///< `name`; loss and gradients are finite
     hidden_overflow,
     weight_bad,        ///< after the update
@@ -34,31 +34,31 @@ struct Fact {
     forecast,          ///< `name`: what is about to leave its range
     rank_found_bad,    ///< rank `number`
     rank_overflowed,   ///< rank `number`
-    // What came of the step.
+    // What happened to the step.
     no_update_follows,
     program_ended,
-    raised,         ///< `name`: the error that ended the program, `value`: the last that was computed
-    next_pass_bad,  ///< so is the pass after it
+    raised,         ///< `name`: the error that ended the program, `value`: the last loss that was computed
+    next_pass_bad,  ///< the pass after it is bad as well
     update_not_skipped,
-    update_differs,  ///< it went wrong in one process and not in another
-    // Since when, and by whom.
+    update_differs,  ///< one process failed and another did not
+    // Since when, and which update or step did it.
     bad_at_start,         ///< `name` and `number` more were bad before the first update
     carried_on,           ///< `name` and `number` more are bad since step `since`
     update_spoiled,       ///< the update of step `since` spoiled `name`
     update_left_bad,      ///< this step's update spoiled `name`
     bad_since,            ///< `name` was finite after step `since`
     bad_before,           ///< `name` was bad when the step began
-    was_finite_after,     ///< step `since`, and nothing since then is on record
+    was_finite_after,     ///< step `since`, and nothing after it is on record
     update_not_recorded,  ///< the next `number` are
     no_culprit,           ///< nothing was found that explains it
-    // Why there is no file, or not all of it.
+    // Why there is no file, or only a part of it.
     muted,             ///< `name` in `more`
-    level_keeps_none,  ///< level guard of an attached program
+    level_keeps_none,  ///< level guard in an attached program
     graph_ran,         ///< a captured graph
     update_not_kept,
     nothing_recorded,
     files_used_up,     ///< `number` were written
-    left_to_rank,      ///< rank `number` was first; `name`: what that one says
+    left_to_rank,      ///< rank `number` was first; `name`: what that rank reported
     cannot_run_again,  ///< another process can't
     rerun_threw,       ///< `name`
     not_reproduced,
@@ -68,7 +68,7 @@ struct Fact {
     manifest_not_written,  ///< `name`
     recorded,
     not_recorded,  ///< `name`
-    off,           ///< the probe is, as `name` failed: `more`
+    off,           ///< the probe is off, because `name` failed: `more`
   };
 
   Kind kind = text;
@@ -80,17 +80,17 @@ struct Fact {
   static constexpr std::int64_t kNoStep = INT64_MIN;
 };
 
-/// In the order in which they are said.
+/// In the order in which they are printed.
 using Facts = std::vector<Fact>;
 
-/// The sentences of all facts, with semicolons between; "" of none.
+/// The sentences of all facts, joined by semicolons; "" for none.
 std::string text_of(const Facts& facts);
 
-/// Something that another part has put into words; nothing for "".
+/// A fact for text of another part; none for "".
 void add_text(Facts& facts, std::string text);
-/// `more` behind what is there.
+/// Appends `more`.
 void add(Facts& facts, Facts more);
-/// What loss and gradients show of a bad step. `norm_bad`: so was the norm that they were clipped by.
+/// What loss and gradients show of a bad step. `norm_bad`: the norm used for clipping was bad too.
 Fact what_is_bad(const GateResult& seen, bool norm_bad);
 
 }  // namespace nanquest

@@ -1,15 +1,16 @@
-/// FileBudget: how much of the disk the files of a run's steps may take, and which of them go for a new one.
+/// FileBudget: how much of the disk the files of a run's steps may take, and which files are removed for a
+/// new one.
 ///
 ///     FileBudget budget(20 << 30);                      // 0: no bound
 ///     Result<std::vector<std::string>> go = budget.to_go(bytes);
-///     if (!go) …                                        // it does not fit, whatever goes
+///     if (!go) …                                        // it does not fit, whatever is removed
 ///     for (const std::string& path : *go) budget.remove(path);
 ///     …                                                 // the file is written
 ///     budget.wrote(path, FileBudget::Kind::wake);
 ///
-/// The first incident stays, and so does the newest file. Of the others those in the wake of an incident go first,
-/// the oldest of them before the rest; then incidents and recordings, the oldest first. What replay made of a
-/// file (.replay.h5) counts and goes with it; its verdict stays.
+/// The first incident and the newest file stay. Of the others, incidents soon after another one (`wake`) are
+/// removed first, oldest first; then incidents and recordings, oldest first. What replay made of a file
+/// (.replay.h5) counts and is removed with it; its verdict stays.
 #pragma once
 
 #include <cstdint>
@@ -30,13 +31,13 @@ class FileBudget {
   bool bounded() const { return most_ > 0; }
   /// Bytes of the files that are there.
   std::uint64_t used() const;
-  /// What has to go so that `bytes` more fit, in this order; `io` if they don't even then.
+  /// The files to remove so that `bytes` more fit, in this order; `io` if they don't fit even then.
   Result<std::vector<std::string>> to_go(std::uint64_t bytes) const;
-  /// The file is there, complete; it is the newest.
+  /// The file is complete; it is the newest.
   void wrote(const std::string& path, Kind kind);
-  /// Removes the file and what replay made of it. Returns its bytes.
+  /// Removes the file and what replay made of it. Returns the bytes freed.
   std::uint64_t remove(const std::string& path);
-  /// Whether the files together are over the bound (a new one is larger than it was thought to be).
+  /// Whether the files together exceed the bound (a new one can be larger than estimated).
   bool over() const { return bounded() && used() > most_; }
 
  private:
@@ -44,7 +45,7 @@ class FileBudget {
     std::string path;
     Kind kind;
   };
-  /// The file's bytes, with what replay made of it.
+  /// The file's bytes, including what replay made of it.
   static std::uint64_t bytes_of(const std::string& path);
 
   std::uint64_t most_;

@@ -11,11 +11,11 @@ namespace {
 
 constexpr std::size_t kNearest = 12;
 constexpr std::size_t kMostPlaces = 1 << 14;
-constexpr std::int64_t kEvery = 8;      // steps between looks at places that are far from their end
-constexpr double kClose = 5;            // bits: from here on every step
-constexpr double kAgain = 1;            // bits beyond near_bits: a place that was told has recovered
-constexpr double kStill = 1.0 / 1024;   // bits: what moves less is a constant
-constexpr double kFar = 64;             // bits: nobody needs to look between watched steps
+constexpr std::int64_t kEvery = 8;     // steps between looks at places that are far from their limit
+constexpr double kClose = 5;           // bits: below this, every step
+constexpr double kAgain = 1;           // bits beyond near_bits: a reported place has recovered
+constexpr double kStill = 1.0 / 1024;  // bits: what moves less is constant
+constexpr double kFar = 64;            // bits: with more, no look between watched steps is needed
 
 std::string number(const char* format, double value) {
   char text[64];
@@ -36,8 +36,8 @@ std::string Foreseen::text() const {
                                  : " (" + steps_text(reach.earliest) + " or more)";
   const bool one = std::round(reach.steps) <= 1;
   return place.text() + " reaches the end of " + format + " in about " + steps_text(reach.steps) +
-         (one ? " step" : " steps") + around + ": largest |x| " + number("%.4g", amax) + ", " + number("%.1f", bits) +
-         " bits left, " + number("%.2g", -slope) + " fewer each step";
+         (one ? " step" : " steps") + around + ": largest |x| " + number("%.4g", amax) + ", " +
+         number("%.1f", bits) + " bits left, " + number("%.2g", -slope) + " fewer each step";
 }
 
 bool Forecast::Track::moves() const {
@@ -66,16 +66,19 @@ std::optional<Foreseen> Forecast::of(const record::SeenRange& range, Track& trac
   return Foreseen{range.place, step, range.amax, bits, trend->slope, *reach};
 }
 
-std::optional<Foreseen> Forecast::take(std::int64_t step, const std::vector<record::SeenRange>& seen, bool whole,
+std::optional<Foreseen> Forecast::take(std::int64_t step, const std::vector<record::SeenRange>& seen,
+                                       bool whole,
                                        const std::function<bool(const record::RangePlace&)>& harmless) {
   if (step == last_) return std::nullopt;  // another update of the same step
-  if (step < last_) tracks_.clear();       // the program went back
+  if (step < last_) tracks_.clear();       // the program went back to an earlier step
   last_ = step;
   std::optional<Foreseen> first;
   bool still = false;
   for (const record::SeenRange& range : seen) {
     const auto format = format_of(range.place.type);
-    if (!format || range.amax == 0 || range.non_finite > 0) continue;  // infinite already: no question of when
+    if (!format || range.amax == 0 || range.non_finite > 0)
+      continue;  // infinite already: nothing to
+                 // forecast
     if (tracks_.size() >= kMostPlaces && !tracks_.count(range.place)) continue;
     Track& track = tracks_[range.place];
     const double bits = headroom_bits(*format, range.amax);
@@ -91,9 +94,10 @@ std::optional<Foreseen> Forecast::take(std::int64_t step, const std::vector<reco
     still = still || (track.told && bits <= rule_.near_bits);
   }
   if (whole) choose_nearest();
-  // What came near since then is looked at more often from now on.
-  for (const record::RangePlace& place : nearest_) least_bits_ = std::min(least_bits_, tracks_[place].looks.back().second);
-  // Others that follow the first one on its way are no news.
+  // What has come near since then is looked at more often from now on.
+  for (const record::RangePlace& place : nearest_)
+    least_bits_ = std::min(least_bits_, tracks_[place].looks.back().second);
+  // Others that follow the first one are not news.
   if (telling_ && still) first.reset();
   telling_ = still;
   return first;

@@ -1,4 +1,4 @@
-/// The gate: what a step's gradients are like, in the one pass that unscales them.
+/// The gate: what a step's gradients are like, measured in the one pass that unscales them.
 ///
 ///     GradientGate gate;
 ///     for (at::Tensor& p : parameters) gate.watch(p);
@@ -7,10 +7,10 @@
 ///     GateResult seen = gate.run(loss_scale, loss);   // .grad is unscaled now
 ///     if (!seen.finite()) … gate.stats(i).non_finite …
 ///
-/// The sum of squares is kept in fp64, so gradients of 1e20 have a norm (in fp32 they would not, and
-/// clipping would silently make them zero). A bad step's gradients are unscaled too, which does not
-/// matter because that step is undone. On CUDA the results cross to the host in one copy.
-/// All calls from one thread; never changes a parameter.
+/// The sum of squares is kept in fp64, so gradients of 1e20 have a finite norm (in fp32 it would be infinite,
+/// and clipping would silently make them zero). A bad step's gradients are unscaled too; that does not matter
+/// because the step is undone. On CUDA the results are copied to the host once. All calls from one thread;
+/// never changes a parameter.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -28,8 +28,8 @@ struct GateResult {
   double norm = 0;               ///< L2 norm over all gradients; Inf or NaN if an element is
   double amax = 0;               ///< largest |g|: Inf counts, NaN doesn't
   std::uint64_t non_finite = 0;  ///< elements that are NaN or Inf
-  /// True if all gradients and their norm are. False also for finite fp64 gradients whose norm is beyond
-  /// fp64: clipping would make them zero.
+  /// True if all gradients and their norm are finite. False also for finite fp64 gradients whose norm
+  /// overflows fp64: clipping would make them zero.
   bool finite() const;
 };
 
@@ -39,17 +39,16 @@ class GradientGate {
   /// Returns its index in `stats`.
   std::size_t watch(const at::Tensor& parameter);
 
-  /// For callers who must not keep parameters alive: index `index` means `parameter` from now on; an
-  /// undefined one has no gradient. `index` is at most `size()`.
+  /// For callers that must not keep parameters alive: from now on `index` means `parameter`; an undefined one
+  /// has no gradient. `index` is at most `size()`.
   void bind(std::size_t index, const at::Tensor& parameter);
 
   /// Drops every .grad (undefined, not zero), as zero_grad(set_to_none) does.
   void clear_gradients();
 
-  /// Multiplies all gradients by 1/loss_scale in place (reciprocal in fp64, rounded to the type that
-  /// the gradients are multiplied in) and measures them. Missing gradients count as nothing.
-  /// `loss` may be undefined; it is read together with the rest and not unscaled. May throw c10::Error
-  /// for gradients that ATen can't multiply.
+  /// Multiplies all gradients by 1/loss_scale in place (reciprocal in fp64, rounded to the type of the
+  /// multiplication) and measures them. Missing gradients are ignored. `loss` may be undefined; it is read
+  /// together with the rest and not unscaled. May throw c10::Error for gradients that ATen can't multiply.
   GateResult run(double loss_scale, const at::Tensor& loss = {});
 
   /// What the last run found in the gradient of parameter `index`.

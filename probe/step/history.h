@@ -53,9 +53,9 @@ class History {
   /// Keeps `rows` steps (at least 1).
   History(int rows, const std::vector<std::string>& layers, const std::vector<std::string>& user_columns);
 
-  /// Starts the row of the next step: everything that repeats is taken over, the rest is 0.
+  /// Starts the row of the next step: repeating columns are taken over, the rest is 0.
   void begin_row();
-  /// True once a row was begun.
+  /// Whether a row was begun.
   bool empty() const { return count_ == 0; }
 
   void set(Scalar column, double value);
@@ -63,7 +63,7 @@ class History {
   /// Sets a user column of the current row; false if there is no such column.
   bool set_user(std::string_view column, double value);
   void set_samples(const std::vector<std::string>& ids);
-  /// The current row of a table, one number a layer, to be written.
+  /// The current row of a table, one number per layer, to be filled.
   std::span<double> row(LayerTable table);
 
   /// The current row of every table, in order of `tables`; valid until the next `begin_row`.

@@ -97,11 +97,11 @@ Status IncidentWriter::write_file(Recording& recording, StepPages& pages, const 
   pages.complete(told);
   const std::uint64_t bytes =
       bytes_of(recording.data) + (recording.tape ? bytes_of(recording.tape->data) : 0);
-  // Tables, and what a file is more than its data.
+  // Tables, and what a file contains besides them.
   if (Status room = make_room(bytes + bytes / 16 + (std::uint64_t{256} << 10)); !room) return room;
   if (Status written = write_snapshot(recording, path); !written) return written;
   budget_.wrote(path, kind);
-  // It may have taken more than was thought.
+  // It may be larger than estimated.
   if (!budget_.over() || (make_room(0) && !budget_.over())) return {};
   log_->removed(path, budget_.remove(path), "max_disk: it is larger than what is left");
   told.push_back({Fact::file_too_large});

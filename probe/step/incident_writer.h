@@ -1,12 +1,13 @@
-/// IncidentWriter: what becomes of a bad step that is news. One for every kind of loop: counted, left to
-/// another rank or written, within the number of files and the share of the disk, and listed in the manifest.
+/// IncidentWriter: what happens to a bad step that is news. One for every kind of loop: the incident is
+/// counted, left to another rank or written, within the number of files and the share of the disk, and listed
+/// in the manifest.
 ///
 ///     writer.begin(step);                                   // counts it
 ///     file = writer.write({Gate::non_finite, loss_bad}, pages, told);
-///     add(told, writer.end(gate, file, told));              // into the manifest, with all that was told
+///     add(told, writer.end(gate, file, told));              // into the manifest, with all facts
 ///
-/// Whether a bad step is news, or only carries on what the last one left behind, is StateCheck's.
-/// On the thread that trains.
+/// StateCheck decides whether a bad step is news or only shows damage of the last incident. Use on the thread
+/// that trains.
 #pragma once
 
 #include <cstdint>
@@ -24,20 +25,20 @@
 
 namespace nanquest {
 
-/// The record of a step, as its file needs it. Made by who recorded it; asked for only if a file may be
-/// written.
+/// The record of a step, as its file needs it. Made by the code that recorded the step, and only if a file
+/// may be written.
 class StepPages {
  public:
   virtual ~StepPages() = default;
-  /// The step as tables, its culprit looked for. Null if there are none; `told` gets why. What the recording
-  /// refers to stays as it is until the file is written.
+  /// The step as tables, with its culprit found. Null if there are none; the reason goes into `told`. What
+  /// the recording refers to must not change until the file is written.
   virtual Recording* tables(Facts& told) = 0;
-  /// The file will be written: what it needs beyond the tables (references to other files, the steps before).
-  /// `told` gets what went wrong.
+  /// The file will be written: adds what it needs beyond the tables (references to other files, the steps
+  /// before). Errors go into `told`.
   virtual void complete(Facts& told) { (void)told; }
 };
 
-/// Pages that `make` makes when they are asked for, and `more` completes.
+/// Pages that `make` makes on request, and `more` completes.
 class MadePages final : public StepPages {
  public:
   using Make = std::function<Recording(Facts& told)>;
@@ -59,52 +60,52 @@ struct IncidentWriterOptions {
   std::int32_t rank = 0, world_size = 1;
   int max_files = 16;          ///< of incidents
   std::uint64_t max_disk = 0;  ///< bytes; 0: no bound
-  int wake_steps = -1;         ///< an incident no more than so many steps after another is in its wake
-  std::set<std::pair<std::string, std::string>> muted = {};  ///< op and module of culprits
+  int wake_steps = -1;         ///< an incident at most this many steps after another one is in its wake
+  std::set<std::pair<std::string, std::string>> muted = {};  ///< op and module of culprits to mute
   ElectionOptions election = {};
 };
 
 class IncidentWriter {
  public:
-  /// What a file is written for.
+  /// Why a file is written.
   struct Reason {
     Gate gate = Gate::non_finite;
     bool loss_bad = false;  ///< the rank's own loss is not finite
   };
 
-  /// `log` outlives this; null: nothing is written down.
+  /// `log` must outlive this; null: nothing is written.
   IncidentWriter(RunLog* log, IncidentWriterOptions options);
 
-  /// Whether incidents with this culprit are counted and nothing else.
+  /// Whether incidents with this culprit are only counted.
   bool mutes(const std::string& op, const std::string& module) const {
     return options_.muted.count({op, module}) > 0;
   }
   bool mutes_any() const { return !options_.muted.empty(); }
   /// Counts a new incident of this step.
   void begin(std::int64_t step, bool muted = false);
-  /// Whether it may have a file; `told` gets why not.
+  /// Whether it may have a file; the reason why not goes into `told`.
   bool may_write(Facts& told) const;
-  /// Names the culprit and writes the incident's file, unless it is left to another rank. Its path; "" if
-  /// there is none, and `told` says why.
+  /// Names the culprit and writes the incident's file, unless it is left to another rank. Returns its path;
+  /// "" if there is none, and `told` has the reason.
   std::string write(const Reason& reason, StepPages& pages, Facts& told);
-  /// Writes the incident into the manifest, with what was `told` of it. What went wrong, if anything.
+  /// Writes the incident into the manifest, with the facts in `told`. Returns what went wrong, if anything.
   Facts end(Gate gate, const std::string& file, const Facts& told);
-  /// A file of a step that somebody asked for. Its path; "" if it can't be written. All that is said of it
-  /// begins with the step's number.
+  /// Writes the file of a step on request. Returns its path; "" if it can't be written. Every message about
+  /// it begins with the step's number.
   std::string record(std::int64_t step, Gate gate, StepPages& pages, Facts& told);
-  /// Counts a step that only carries on what the last incident left behind. Whether it is the first one, to
-  /// be told.
+  /// Counts a step that only shows damage of the last incident. Whether it is the first such step, which is
+  /// reported.
   bool carry_on();
 
   int count() const { return count_; }
-  /// Those that nobody wants to be told of; they are not in `count`.
+  /// Muted incidents; not part of `count`.
   int muted() const { return muted_; }
   std::int64_t carried_on() const { return carried_on_; }
   /// The step of the last incident; far in the past if there was none.
   std::int64_t last_step() const { return last_; }
 
  private:
-  /// Writes what `pages` hold and keeps it within the disk's share.
+  /// Writes `pages` and keeps the files within the disk's share.
   Status write_file(Recording& recording, StepPages& pages, const std::string& path, FileBudget::Kind kind,
                     Facts& told);
   void name_culprit(Recording& recording, Facts& told) const;

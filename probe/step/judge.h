@@ -1,8 +1,8 @@
-/// StepJudge: what loss and gradients say of a step. One rule for loops of ours and for foreign programs.
+/// StepJudge: what loss and gradients say of a step. One rule for our own loops and for foreign programs.
 ///
-/// A step is good, or its loss scale overflowed (calibration: the scaler halves and goes on, however often it
-/// takes), or it is not finite. At the scaler's floor an overflow is no calibration any more: the gradients
-/// themselves leave the format.
+/// A step is good; or its loss scale overflowed (calibration: the scaler lowers its scale and training goes
+/// on, however often); or it is not finite. At the scaler's lowest scale an overflow is not calibration any
+/// more: the gradients themselves leave the format.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@
 
 namespace nanquest {
 
-/// What is known at the gate beside loss and gradients.
+/// What is known at the gate besides loss and gradients.
 struct GateFacts {
-  double loss_scale = 1;        ///< what the loss was multiplied with
-  bool scaler_acts = false;     ///< a loss scaler lowers its scale and leaves this update out if it must
-  bool norm_bad = false;        ///< the norm that the gradients were clipped by was NaN or Inf
-  double min_loss_scale = 1.0;  ///< an overflow at or below it is an incident
+  double loss_scale = 1;        ///< the factor that the loss was multiplied by
+  bool scaler_acts = false;     ///< a loss scaler lowers its scale and skips this update if needed
+  bool norm_bad = false;        ///< the norm used for clipping was NaN or Inf
+  double min_loss_scale = 1.0;  ///< an overflow at this scale or below is an incident
 };
 
 class StepJudge {
@@ -26,7 +26,7 @@ class StepJudge {
   /// The gate's answer: ok, scale_overflow or non_finite.
   Gate judge(const GateResult& seen, const GateFacts& facts);
 
-  /// Overflows in a row, when it is time to say so: once in a row, after kSayAfter. Nothing otherwise.
+  /// Number of overflows in a row, returned once in a row, after kSayAfter. Otherwise nothing.
   Facts calibration() const;
 
   /// Overflows so far.

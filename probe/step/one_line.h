@@ -1,4 +1,4 @@
-/// Messages of others, cut to what fits in a log line.
+/// Messages of other libraries, cut to what fits in a log line.
 #pragma once
 
 #include <string>

@@ -13,7 +13,7 @@ namespace nanquest {
 namespace {
 
 constexpr std::size_t kMostColumns = 4096;
-constexpr std::int64_t kAllRows = 500;  // so many first rows are all kept
+constexpr std::int64_t kAllRows = 500;  // this many first rows are all kept
 
 }  // namespace
 
@@ -33,7 +33,7 @@ void RangeRecord::open(std::int64_t step, const std::vector<record::SeenRange>& 
   }
   for (const SeriesTable& table : tables) row_.emplace_back(table.columns.size());
   Result<SeriesWriter> file = SeriesWriter::create(path_, tables, resume_, static_cast<double>(step));
-  // Another program than the one that is resumed has other places: its ranges begin anew.
+  // Another program than the one that is resumed has other places: its ranges start anew.
   if (!file && resume_) file = SeriesWriter::create(path_, tables);
   if (file)
     file_.emplace(std::move(file).value());
@@ -53,8 +53,9 @@ std::string RangeRecord::take(std::int64_t step, const std::vector<record::SeenR
     const auto format = format_of(range.place.type);
     if (column == columns_.end() || !format || range.elements == 0) continue;
     const auto elements = static_cast<double>(range.elements);
-    const double values[] = {range.amax, headroom_bits(*format, range.amax), static_cast<double>(range.zeros) / elements,
-                             static_cast<double>(range.subnormal) / elements, static_cast<double>(range.non_finite)};
+    const double values[] = {
+        range.amax, headroom_bits(*format, range.amax), static_cast<double>(range.zeros) / elements,
+        static_cast<double>(range.subnormal) / elements, static_cast<double>(range.non_finite)};
     for (std::size_t table = 0; table < std::size(kRangeTables); ++table)
       row_[table + 1][column->second] = values[table];
   }

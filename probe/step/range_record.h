@@ -1,6 +1,6 @@
-/// RangeRecord: run/ranges.r0.h5, how far the values of every place reached at the steps that were looked at
-/// whole. What the file holds: snapshot/ranges.h. The columns are the places of the first step.
-/// Rows get rarer as the run goes on (from the 500th each comes at a step 1 % later at least), so the file stays
+/// RangeRecord: run/ranges.r0.h5, how far the values of every place reached at the steps of which all places
+/// were looked at. Contents of the file: snapshot/ranges.h. The columns are the places of the first step.
+/// Rows get rarer as the run goes on (from the 500th on, each comes at least 1 % later), so the file stays
 /// small.
 #pragma once
 
@@ -18,10 +18,10 @@ namespace nanquest {
 
 class RangeRecord {
  public:
-  /// Writes `path`; with `resume` goes on with the file that is there, if its columns are the same.
+  /// Writes `path`; with `resume`, continues the existing file if its columns are the same.
   RangeRecord(std::string path, bool resume) : path_(std::move(path)), resume_(resume) {}
 
-  /// A step, looked at whole. What goes wrong with the file is said once, in the answer; "" otherwise.
+  /// Adds a step of which all places were looked at. An error of the file is returned once; otherwise "".
   std::string take(std::int64_t step, const std::vector<record::SeenRange>& seen);
 
  private:

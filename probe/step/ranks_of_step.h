@@ -6,16 +6,16 @@
 
 namespace nanquest {
 
-/// Notes in `doc` who the members of the process groups are whose collectives are on record. They must still
-/// be there.
+/// Stores in `doc` the members of the process groups whose collectives are recorded. The groups must still
+/// exist.
 void add_process_groups(SnapshotDoc& doc);
 
-/// Notes in `doc` that DistributedDataParallel keeps the weights alike on these ranks ("0 1 2"; "": it does
-/// not), but for `others`, names one a line.
+/// Stores in `doc` that DistributedDataParallel keeps the weights alike on these ranks ("0 1 2"; "": it does
+/// not), except `others`, one name per line.
 void add_replicas(SnapshotDoc& doc, const std::string& ranks, const std::string& others);
 
-/// What this rank says of the step (election.h): where its culprit came from, or that its own loss is bad, or
-/// nothing.
+/// What this rank reports of the step (election.h): where its culprit came from, or that its own loss is bad,
+/// or nothing.
 RankRow row_of(const SnapshotDoc& doc, bool loss_bad);
 
 }  // namespace nanquest

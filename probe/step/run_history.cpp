@@ -81,7 +81,7 @@ void RunHistory::gated(Gate gate, const GateResult& seen, const GradientGate& gr
   double word = std::max(before(Scalar::gate), static_cast<double>(gate));
   if (word == static_cast<double>(Gate::ok) && !joined_ && losses_.spikes(seen.loss))
     word = static_cast<double>(Gate::spike);
-  // A spike is the weakest word: whatever a later update of the step says replaces it.
+  // A spike has the lowest priority: a later update of the step replaces it.
   if (joined_ && before(Scalar::gate) == static_cast<double>(Gate::spike) && gate != Gate::ok)
     word = static_cast<double>(gate);
   history_->set(Scalar::gate, word);
@@ -110,7 +110,7 @@ void RunHistory::fill_weights() {
   const std::span<double> norms = history_->row(LayerTable::weight_norm);
   const std::span<double> largest = history_->row(LayerTable::weight_amax);
   const std::span<double> ratios = history_->row(LayerTable::update_ratio);
-  // Layers of which nothing was measured keep what they had.
+  // Layers that were not measured keep their values.
   std::fill(before_.begin(), before_.end(), -1.0);
   for (std::size_t i = 0; i < layer_of_.size(); ++i) {
     if (layer_of_[i] < 0 || !weights_.measured(i)) continue;

@@ -1,6 +1,6 @@
 /// RunHistory: the history of a run as the probe keeps it: the ring in memory, its copy on disk, and the
-/// measurements of the weights. A row is begun by a step, completed by `after_update` or by the next
-/// step, and then appended to the series. Nothing on disk is touched but that buffered append.
+/// measurements of the weights. A row is begun by a step, completed by `after_update` or by the next step,
+/// and then appended to the series. Only that buffered append touches the disk.
 #pragma once
 
 #include <cstdint>
@@ -23,26 +23,26 @@ class RunHistory {
   explicit RunHistory(const ProbeOptions& options);
 
   void watch_parameter(const std::string& name, const at::Tensor& parameter);
-  /// For callers who must not keep parameters alive: parameter `index`, in the order of `watch_parameter`, is
-  /// this one from now on; undefined ones are not measured.
+  /// For callers that must not keep parameters alive: from now on parameter `index`, in the order of
+  /// `watch_parameter`, is this one; undefined ones are not measured.
   void bind(std::size_t index, const at::Tensor& parameter) { weights_.bind(index, parameter); }
-  /// A number for a user column; false if the name is new after the first step.
+  /// Sets a user column; false if the name is new after the first step.
   bool log(const std::string& name, double value);
 
-  /// Completes the row before and begins this one. The first call fixes the columns and opens the
-  /// series file; a failure of that file is told once, by `complaint`.
+  /// Completes the row before and begins this one. The first call fixes the columns and opens the series
+  /// file; a failure of that file is reported once, by `complaint`.
   void begin(const StepInputs& inputs);
   /// What is gated next is another update of the same step (several optimizers) and joins its row: gradients
-  /// add up, the loss stays. False if there is no open row of that step.
+  /// add up, the loss stays. False if that step has no open row.
   bool join(std::int64_t step);
-  /// Writes what the gate saw into the row; `ok` steps are prepared for `after_update`. An `ok` step whose
-  /// loss spikes (LossWatch) is written down as `spike`.
+  /// Writes the gate's measurements into the row; `ok` steps are prepared for `after_update`. An `ok` step
+  /// whose loss spikes (LossWatch) is written as `spike`.
   void gated(Gate gate, const GateResult& seen, const GradientGate& gradients);
   /// Changes the gate of the row, for an update that went wrong.
   void regate(Gate gate);
-  /// Completes the row. False if a weight is found non-finite.
+  /// Completes the row. False if a weight is non-finite.
   bool after_update(std::int64_t step);
-  /// Whether the last `after_update` looked at the weights, all that it was given.
+  /// Whether the last `after_update` looked at all weights that it was given.
   bool measured() const { return measured_; }
   /// Completes the last row and closes the file.
   Status finish();

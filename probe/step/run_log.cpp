@@ -27,7 +27,7 @@ const char* gate_name(Gate gate) {
   return "";
 }
 
-/// The command that this process was started with, words with spaces in quotes; "" where /proc doesn't tell.
+/// The command line of this process, words with spaces in quotes; "" if /proc does not have it.
 std::string command_line() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::string line, word;
@@ -75,7 +75,8 @@ void RunLog::removed(const std::string& path, std::uint64_t bytes, const std::st
   (void)write(Durable::soon);
 }
 
-Status RunLog::incident(std::int64_t step, Gate gate, const std::string& path, const std::string& summary, bool muted) {
+Status RunLog::incident(std::int64_t step, Gate gate, const std::string& path, const std::string& summary,
+                        bool muted) {
   const std::string file = relative(path);
   if (manifest_.incidents.size() >= kMostListed && file.empty()) return {};
   manifest_.incidents.push_back({step, manifest_.rank, file, gate_name(gate), summary, 0, muted});

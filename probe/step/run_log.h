@@ -1,6 +1,6 @@
-/// RunLog: the run directory as the probe keeps it: made at the start, its manifest rewritten when
-/// something happens (an incident, the end), never on a good step. A run that stays bad has an incident in
-/// every step: those without a file are written about once a second, and the first thousand are listed.
+/// RunLog: the run directory as the probe keeps it: made at the start, its manifest rewritten when something
+/// happens (an incident, the end), never in a good step. A run that stays bad has an incident in every step:
+/// those without a file are written about once a second, and the first thousand are listed.
 #pragma once
 
 #include <chrono>
@@ -17,11 +17,10 @@ class RunLog {
  public:
   /// Claims the directory (RunClaim: an earlier run in it is moved away unless `options.resume`) and makes
   /// its manifest (rank 0 writes it; the others only need the directory). `io` if that is impossible, `usage`
-  /// if another process is writing there. With `options.resume` the incidents of the manifest found there
-  /// stay.
+  /// if another process is writing there. With `options.resume` the incidents of the manifest there are kept.
   static Result<RunLog> create(const ProbeOptions& options);
 
-  /// One line about an earlier run that had to be moved, "" if there was none.
+  /// One line about an earlier run that was moved, "" if there was none.
   std::string earlier_text() const { return claim_.earlier_text(); }
 
   /// Notes an incident; `path` is "" if no snapshot was written.
@@ -29,12 +28,12 @@ class RunLog {
                   bool muted = false);
   /// Notes that a snapshot of `bytes` was removed, and why.
   void removed(const std::string& path, std::uint64_t bytes, const std::string& why);
-  /// So many steps after the last incident have only carried on its damage. Written with the next incident, at
+  /// This many steps after the last incident have only shown its damage. Written with the next incident, at
   /// the end, or about once a second.
   void carried_on(std::int64_t steps);
-  /// Notes that something is about to leave its range; `told.rank` is filled here.
+  /// Stores that a place is about to leave its range; `told.rank` is filled here.
   Status forecast(ManifestForecast told);
-  /// Notes that weights which the ranks should hold alike are not.
+  /// Stores that weights which the ranks should hold alike differ.
   Status replicas_differ(ManifestReplicas told);
   /// The end: `status` is "finished" or another word of Manifest::status.
   Status end(const std::string& status, const std::string& outcome);

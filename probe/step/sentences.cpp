@@ -12,7 +12,7 @@ namespace nanquest {
 namespace {
 
 /// {name}, {more}, {number}, {since}: of the fact. {nan}: its value is "NaN" or "Inf"; {loss}: "NaN" or
-/// "infinite"; {scale}: its value. The others are there only where there is something to say (see `filled`).
+/// "infinite"; {scale}: its value. The others are used only where there is something to say (see `filled`).
 constexpr std::pair<Fact::Kind, std::string_view> kSentences[] = {
     {Fact::text, "{name}"},
     {Fact::loss_bad, "the loss is {loss}{and_gradients}"},
@@ -98,7 +98,7 @@ std::string in_words(double number) {
   return text;
 }
 
-/// What stands for the word in braces.
+/// Replacement for the word in braces.
 std::string filled(std::string_view word, const Fact& fact) {
   const std::string number = std::to_string(fact.number);
   if (word == "name") return fact.name;

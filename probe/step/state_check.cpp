@@ -17,11 +17,11 @@ ValueKinds kinds_in(const at::Tensor& values) {
   return stats ? value_kinds({stats->nan, stats->pos_inf, stats->neg_inf}) : ValueKinds{0};
 }
 
-/// So many ops back an infinite constant is looked for.
+/// How many ops back an infinite constant is looked for.
 constexpr std::size_t kOpsBack = 64;
 
-/// Whether an infinite constant is among what was written there last: nobody has looked at values, so it may
-/// be meant.
+/// Whether an infinite constant is among what was written there last: values were not looked at, so it may be
+/// meant.
 bool from_a_constant(const TraceGraph& graph, SlotId slot) {
   if (graph.writes(slot).empty()) return false;
   std::vector<OpId> ops{graph.writes(slot).back().op};

@@ -1,14 +1,14 @@
-/// StateCheck: what of a program's state is bad, since when, and by whom. State is all that lives on from
-/// step to step: weights, buffers, moments, and whatever else is given as a part of it.
+/// StateCheck: what of a program's state is bad, since when, and which step did it. State is all that is kept
+/// from step to step: weights, buffers, moments, and whatever else is given as a part of it.
 ///
 ///     StateCheck check({{"parameter", parameters}, {"buffer", buffers}}, /*every=*/50);
 ///     const auto bad = check.bad_now();                  // at any boundary of a step
-///     if (check.carries_on(bad)) …                       // nothing but what the last incident left behind
+///     if (check.carries_on(bad)) …                       // only damage of the last incident
 ///     check.incident(/*gate_failed=*/true);              // it is news
 ///     …                                                  // the update
 ///     check.left_behind(check.bad_now());
 ///
-/// A name is that of the part and that of the tensor: "parameter fc1.weight". On the thread that trains; only
+/// A name consists of the part and the tensor: "parameter fc1.weight". Use on the thread that trains; only
 /// reads.
 #pragma once
 
@@ -30,20 +30,21 @@ namespace nanquest {
 class StateCheck {
  public:
   using Names = std::vector<std::string>;
-  /// A part of the state: its word, as Culprit::origin has it with spaces, and what belongs to it now.
+  /// A part of the state: its word, as Culprit::origin has it but with spaces, and the tensors that belong to
+  /// it now.
   struct Part {
     std::string word;
     std::function<NamedTensors()> tensors;
   };
   static constexpr char kParameter[] = "parameter", kBuffer[] = "buffer", kMoment[] = "optimizer state";
 
-  /// Large parts are looked at every `every` steps; 0: never, unless somebody asks.
+  /// Large parts are looked at every `every` steps; 0: only on request.
   StateCheck(std::vector<Part> parts, int every) : parts_(std::move(parts)), every_(every) {}
 
   /// What the culprit of a watched step is.
   struct Blame {
-    bool known = false;      ///< false: it was not watched, or shows no culprit
-    std::string state = {};  ///< as `bad_now` names it; "" if it is none of the state
+    bool known = false;      ///< false: the step was not watched, or shows no culprit
+    std::string state = {};  ///< as `bad_now` names it; "" if it is no part of the state
     std::string arrived_by =
         {};  ///< the collective by which its values came from another process; "" if they did not
     std::string op = {}, module = {};
@@ -51,63 +52,61 @@ class StateCheck {
 
   // What is bad now.
 
-  /// Names of all that holds NaN or Inf, in the order of the parts; of one part if it is named.
+  /// Names of everything that holds NaN or Inf, in the order of the parts; of one part if it is given.
   Names bad_now(std::string_view word = {});
   /// Whether everything is looked at after this step.
   bool due(std::int64_t step) const { return every_ > 0 && step % every_ == 0; }
-  /// The first bad tensor of this part if it is looked at after this step: every `every` steps, or always
-  /// where it is small and in the CPU's memory. "" if none is; nothing if nobody looked.
+  /// The first bad tensor of this part, if the part is looked at after this step: every `every` steps, or
+  /// always if it is small and in the CPU's memory. "" if none is bad; nothing if it was not looked at.
   std::optional<std::string> bad_after(std::int64_t step, std::string_view word);
-  /// The first of `buffers` that the step, which runs or has just ended, wrote and that now holds NaN or Inf,
-  /// of a kind that it didn't hold when the step read it first; "" if there is none. Infinities that somebody
-  /// wrote there on purpose (a mask, the start of a maximum) are none. `recorder` records the step.
+  /// The first of `buffers` that the step (running, or just ended) wrote and that now holds NaN or Inf of a
+  /// kind that it did not hold when the step first read it; "" if there is none. Infinities that the program
+  /// wrote on purpose (a mask, the start of a maximum) do not count. `recorder` records the step.
   std::string spoiled_buffer(Recorder& recorder, const NamedTensors& buffers, std::int64_t step) const;
-  /// Whether a watched step, which was good as far as loss and gradients tell, hides an overflow at a place
-  /// that did not do so before: a model that does it once does it in every step.
+  /// Whether a watched step, good by its loss and gradients, hides an overflow at a new place. A model that
+  /// does this once does it in every step.
   bool hides_new_overflow(const SnapshotDoc& doc);
 
   // Since when.
 
-  /// Whether `began` was called: once a program, before its first update.
+  /// Whether `began` was called: once per program, before its first update.
   bool beginning_known() const { return beginning_known_; }
-  /// `bad` was so before the first update. What to say of it, unless this step tells it itself (`told`).
+  /// `bad` was bad before the first update. Returns what to say of it, unless this step reports it itself
+  /// (`told`).
   Facts began(std::int64_t step, const Names& bad, bool told);
   bool began_well() const { return from_the_beginning_.empty(); }
-  /// Whether all of `bad`, which an update left behind, was so before the first one: then no update did it,
-  /// and who reads it will be the incident.
+  /// Whether all of `bad`, which is there after an update, was bad before the first one. Then no update did
+  /// it, and the step that reads it will be the incident.
   bool since_beginning(const Names& bad) const;
-  /// After the update of this step somebody looked at everything, and it was finite.
+  /// After the update of this step everything was looked at and was finite.
   void finite_after(std::int64_t step) { finite_after_ = step; }
-  /// The last such step; below 0 if there was none.
+  /// The last such step; below 0 if there is none.
   std::int64_t last_finite() const { return finite_after_; }
 
-  // By whom.
+  // Which step or process did it.
 
-  /// A new incident, which loss or gradients show (`gate_failed`) or not. What the last one left behind is
-  /// forgotten.
+  /// A new incident, shown by loss or gradients (`gate_failed`) or not. Damage of the last one is forgotten.
   void incident(bool gate_failed);
-  /// After the update of an incident's step, or of one that carried it on: what is bad now.
+  /// After the update of an incident's step, or of one that only shows its damage: what is bad now.
   void left_behind(const Names& bad) { damaged_.insert(bad.begin(), bad.end()); }
   /// Bad values of the last incident came from another process, by the collective `by`; "" if they did not.
-  /// Until a step is good, more of them by the same way are no news: whose they are is told by the file of
-  /// that process.
+  /// Until a step is good, more of them by the same way are not news: that process's file names the cause.
   void arrived(std::string by) { arrives_ = std::move(by); }
-  /// A step ran to its gate and was good, whatever the last incident left behind.
+  /// A step passed its gate and was good, whatever the last incident left behind.
   void was_well();
-  /// Whether one of these is known to hold the last incident's damage.
+  /// Whether one of these is known to hold damage of the last incident.
   bool carries_on(const Names& bad) const;
-  /// If a bad step, in which `bad` is bad now, shows nothing but what the last incident left behind: which of
-  /// it; none if it is what still arrives from another process. Nothing if the step is news. `update_made`:
-  /// its update was good before it was made. `blamed()` is asked only where it matters.
+  /// If a bad step, in which `bad` is bad now, shows nothing but damage of the last incident: which of it;
+  /// empty if the damage still arrives from another process. Nothing if the step is news. `update_made`: its
+  /// update was made, and was good before. `blamed()` is called only if needed.
   std::optional<Names> of_last_incident(const Names& bad, bool update_made,
                                         const std::function<Blame()>& blamed) const;
-  /// Finds the culprit of a watched step in its tables. `settled` gives the name of what is bad of all that
-  /// shares the memory of the tensor with this name.
+  /// Finds the culprit of a watched step in its tables. `settled` returns the name of the bad tensor among
+  /// all that share memory with the tensor of this name.
   Blame blame(SnapshotDoc& doc, const std::function<std::string(const std::string&)>& settled) const;
   /// How many tensors are known to be damaged.
   std::size_t damaged() const { return damaged_.size(); }
-  /// What to say of a step that carries on the damage of step `since`: `bad`, or what arrives if that is
-  /// empty.
+  /// What to say of a step that shows damage of step `since`: `bad`, or what arrives if that is empty.
   Fact carried_on(std::int64_t step, const Names& bad, std::int64_t since) const;
 
  private:
@@ -120,7 +119,7 @@ class StateCheck {
   std::string arrives_;
   bool beginning_known_ = false;
   bool gate_failed_ = true;  ///< of the last incident
-  /// What it left behind was not seen in loss and gradients, although steps were made with it: the first step
+  /// The damage it left was not seen in loss and gradients, although steps were made with it: the first step
   /// in which they are bad is news then.
   bool harmless_ = false;
   std::int64_t finite_after_ = -1;

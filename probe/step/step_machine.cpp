@@ -12,7 +12,7 @@ using Cleared = Machine::Cleared;
 using Recording = Machine::Recording;
 using Event = Machine::Event;
 
-/// What an event makes of a state. What no row names leaves it as it is.
+/// The state that follows an event. An event without a row leaves the state as it is.
 template <class State>
 struct Row {
   State from;
@@ -40,7 +40,7 @@ constexpr Row<Update> kUpdates[] = {
     {Update::awaiting, Event::gate_answered, Update::judged},
     {Update::awaiting, Event::closure_begins, Update::closure},
     {Update::awaiting, Event::update_ends, Update::none},
-    {Update::awaiting, Event::step_begins, Update::none},  // it was never made
+    {Update::awaiting, Event::step_begins, Update::none},  // the update was not made
     {Update::judged, Event::closure_begins, Update::closure},
     {Update::judged, Event::update_begins, Update::awaiting},
     {Update::judged, Event::update_ends, Update::none},

@@ -53,7 +53,7 @@ void TensorPass::add_chunks(std::uint32_t index, const at::Tensor& tensor, DType
   const std::size_t count = static_cast<std::size_t>(tensor.numel()) * (complex ? 2 : 1);
   const std::size_t size = dtype_size(type);
   const std::size_t step = kChunkBytes / size;
-  // Written only if `run` scales, and then the caller handed it over to be written.
+  // Written only if `run` scales, and then the caller passed it to be written.
   char* data = static_cast<char*>(const_cast<void*>(tensor.const_data_ptr()));
   for (std::size_t i = 0; i < count; i += step)
     chunks_.push_back({data + i * size, std::min(step, count - i), index, type, {}});

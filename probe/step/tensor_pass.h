@@ -28,12 +28,12 @@ class TensorPass {
   /// Forgets the tensors of the last run.
   void begin();
 
-  /// Adds a tensor; its index is the number of tensors added before. Undefined and empty tensors and
-  /// those of integers count as nothing. The reference must hold until `run` returned.
+  /// Adds a tensor; its index is the number of tensors added before. Undefined, empty and integer tensors are
+  /// ignored. The reference must be valid until `run` returns.
   void add(const at::Tensor& tensor);
 
-  /// Adds a number to be read: a one-element tensor (of more elements, their sum). On another device it
-  /// crosses together with that device's measurements. Returns its index for `value`.
+  /// Adds a number to read: a one-element tensor (of more elements, their sum). On another device it is
+  /// copied together with that device's measurements. Returns its index for `value`.
   std::size_t read(const at::Tensor& number);
 
   /// Multiplies every element by `factor` in place (not if it is 1) and measures what is stored then.
@@ -44,7 +44,7 @@ class TensorPass {
   /// What the run found in tensor `index`. Complex numbers are measured as pairs of reals.
   const LoopStats& stats(std::size_t index) const { return stats_[index]; }
   std::size_t size() const { return stats_.size(); }
-  /// The number that `read` was given, as it was when `run` ran.
+  /// The number of a tensor given to `read`, as it was when `run` ran.
   double value(std::size_t index) const { return numbers_[index].second; }
 
  private:
@@ -68,8 +68,8 @@ class TensorPass {
   std::size_t bytes_ = 0;
 };
 
-/// Adds to `names` which of `tensors` hold NaN or Inf, in order, each name with `kind` before it. `pass` is used for the
-/// measuring.
+/// Adds to `names` those of `tensors` that hold NaN or Inf, in order, each name prefixed with `kind`. `pass`
+/// measures them.
 void add_non_finite(TensorPass& pass, const char* kind,
                     const std::vector<std::pair<std::string, at::Tensor>>& tensors,
                     std::vector<std::string>& names);

@@ -55,7 +55,7 @@ void TensorPass::run_other(double factor) {
   for (const at::Device device : devices) measure_device(device);
 }
 
-// Everything that lies on one device crosses to the host in one copy.
+// The results of one device are copied to the host at once.
 void TensorPass::measure_device(at::Device device) {
   std::vector<std::uint32_t> rows;
   std::vector<std::size_t> reads;

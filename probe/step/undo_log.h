@@ -1,4 +1,4 @@
-/// UndoLog: what must be put back so that a skipped step never happened.
+/// UndoLog: what must be restored so that a skipped step leaves no trace.
 ///
 ///     UndoLog undo;
 ///     undo.watch_device(at::kCPU);                 // its default random generator
@@ -8,10 +8,10 @@
 ///     … the step …
 ///     undo.restore();                              // as often as needed
 ///
-/// Weights and moments need no saving: the gate stands before the optimizer. Gradients need none
-/// either: they are undefined before a step. Buffers are always copied, also those that look constant,
-/// because batch_norm and host code write them behind the version counter; a tensor that no step writes
-/// (a causal mask, a table) is cheaper not watched. Copies are allocated once. One thread.
+/// Weights and moments need no saving: the gate runs before the optimizer. Gradients need none either: they
+/// are undefined before a step. Buffers are always copied, also those that look constant, because batch_norm
+/// and host code write them without changing the version counter; do not watch tensors that no step writes (a
+/// causal mask, a table). Copies are allocated once. One thread.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -24,7 +24,7 @@ namespace nanquest {
 
 class UndoLog {
  public:
-  /// Called before a step; returns what puts back the state of that moment.
+  /// Called before a step; returns a function that restores the state of that moment.
   using Save = std::function<std::function<void()>()>;
 
   /// Watches the default generator of `device`. Twice is the same as once.
@@ -36,10 +36,10 @@ class UndoLog {
   /// Watches anything else.
   void watch_host(Save save);
 
-  /// Remembers the state of now. Exceptions of a `Save` pass through.
+  /// Saves the present state. Exceptions of a `Save` pass through.
   void save();
-  /// Puts back the state of the last `save`; may be called any number of times. Without a `save` it
-  /// does nothing. Exceptions of what a `Save` returned pass through, after the rest was put back.
+  /// Restores the state of the last `save`, any number of times. Does nothing without a `save`. Exceptions of
+  /// what a `Save` returned pass through, after the rest was restored.
   void restore();
 
  private:

@@ -88,7 +88,7 @@ at::Tensor WeightWatch::sample(std::size_t index) const {
   return picked.slice(0, 0, count).to(widest_float(p.device()));
 }
 
-// What lies on a device crosses to the host in one copy.
+// The results of one device are copied to the host at once.
 void WeightWatch::fetch(std::vector<double>& to) const {
   const at::NoGradGuard no_grad;
   std::map<c10::DeviceType, std::vector<std::size_t>> others;
@@ -123,7 +123,7 @@ void WeightWatch::after_update() {
     Sample& sample = samples_[i];
     const double* was = before_.data() + sample.offset;
     const double* is = after_.data() + sample.offset;
-    // Side by side, as one sum after the other would wait for itself.
+    // Several sums at a time: one sum after the other would wait for itself.
     std::array<double, kLanes> moved{}, before{};
     for (std::size_t k = 0; k < sample.count; k += kLanes)
       for (std::size_t lane = 0; lane < std::min(kLanes, sample.count - k); ++lane) {

@@ -1,10 +1,10 @@
 /// WeightWatch: what an optimizer step did to the weights, cheaply.
 ///
-/// Weight norm, amax and finiteness come from one read of all weights. How far they moved is taken from
-/// a fixed sample of at most 2048 elements a parameter (eight blocks, evenly spread), remembered before
-/// the update and compared after it: all of a small tensor, about 2 % standard error for a large one,
-/// and no second copy of the model. Small models on the CPU are measured at every step, others every
-/// `every` steps. One thread; only reads.
+/// Weight norm, amax and finiteness come from one read of all weights. How far they moved comes from a fixed
+/// sample of at most 2048 elements per parameter (eight blocks, evenly spread), saved before the update and
+/// compared after it: all of a small tensor, about 2 % standard error for a large one, and no second copy of
+/// the model. Small models on the CPU are measured in every step, others every `every` steps. One thread;
+/// only reads.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,8 +16,8 @@
 
 namespace nanquest {
 
-/// Whether so many elements are looked at in every step: few of them, in the CPU's memory. For a device's
-/// memory the host would have to wait.
+/// Whether a tensor of this size is looked at in every step: only small ones in the CPU's memory. For a
+/// device's memory the host would have to wait.
 constexpr bool worth_every_step(std::int64_t elements, bool on_cpu) {
   return on_cpu && elements <= (std::int64_t{1} << 20);
 }
@@ -28,22 +28,22 @@ class WeightWatch {
   explicit WeightWatch(int every) : every_(every) {}
 
   void watch(const at::Tensor& parameter);
-  /// For callers who must not keep parameters alive: parameter `index` is this one from now on, of the size
+  /// For callers that must not keep parameters alive: from now on parameter `index` is this one, of the size
   /// that it was watched with; an undefined one is not measured.
   void bind(std::size_t index, const at::Tensor& parameter);
-  /// Whether parameter `index` was measured last.
+  /// Whether parameter `index` was measured last time.
   bool measured(std::size_t index) const {
     return index < parameters_.size() && parameters_[index].defined();
   }
 
   /// True if `step` is one to measure.
   bool due(std::int64_t step) const;
-  /// Remembers the sample. Call before the optimizer.
+  /// Saves the sample. Call before the optimizer.
   void before_update();
   /// Measures. Call after the optimizer, once for each `before_update`.
   void after_update();
 
-  /// Of parameter `index`, after `after_update`.
+  /// The result for parameter `index`, after `after_update`.
   const LoopStats& stats(std::size_t index) const { return pass_.stats(index); }
   /// ‖Δw‖² and ‖w before‖² of parameter `index`, extrapolated from its sample.
   double moved_squares(std::size_t index) const { return samples_[index].moved; }
