@@ -33,7 +33,7 @@ class Search {
     for (const Suspect& suspect : blame_.suspects) {
       if (open.size() >= kMaxSuspectsTried || !lab_.has_time()) break;
       if (!sets_.heals({suspect})) {
-        // What is meant in each of several layers is no more to blame for being there more than once.
+        // An intended infinity is not to blame merely because it appears in several layers.
         (is_known_to_be_meant(suspect) ? meant : open).push_back(suspect);
       } else if (is_known_to_be_meant(suspect) || is_intended(lab_, suspect, counts)) {
         blame_.intended.push_back(suspect);
@@ -45,8 +45,8 @@ class Search {
         break;
       }
     }
-    // An overflow that forward made nothing of, and derivatives did: it alone, rather than each of them
-    // together.
+    // An overflow that forward hid and whose derivatives did the harm: this op alone, not each of the
+    // derivatives.
     if (blame_.set.empty()) blame_meant([&](const Suspect& s) { return sets_.is_overflow(s); });
     if (blame_.set.empty()) blame_.set = sets_.smallest_set(open);
     if (blame_.set.empty() && !meant.empty()) {
@@ -56,8 +56,8 @@ class Search {
     }
     if (blame_.set.empty() && !blame_.intended.empty() && is_said_to_be_meant(graph, blame_.intended.front()))
       blame_last_to_contain(blame_.intended.front().op);
-    // The logarithm of a probability of zero, of the very class that is right: nothing that came of it can be
-    // made harmless. What a constant or a mask from outside says is still meant.
+    // The logarithm of a zero probability of the target class: nothing computed from it can be made harmless.
+    // Constants and masks from outside are still intended.
     if (blame_.set.empty())
       blame_meant(
           [&](const Suspect& s) { return !s.row && !bad_constants(lab_.graph().doc(), s.op).infinite; });
@@ -67,12 +67,13 @@ class Search {
   }
 
  private:
-  /// What a constant says, or a mask, or the same step on a healthy batch.
+  /// What a constant or a mask says, or the same step on a healthy batch shows.
   bool is_known_to_be_meant(const Suspect& suspect) {
     return is_said_to_be_meant(lab_.graph(), suspect) || (twin_ && twin_->has_it_in_health(suspect));
   }
 
-  /// The first of the infinities that might be meant, and that heal the step alone, did the harm after all.
+  /// The first of the possibly intended infinities whose replacement alone makes the step finite did the harm
+  /// after all.
   void blame_meant(const std::function<bool(const Suspect&)>& which) {
     const auto found = std::find_if(blame_.intended.begin(), blame_.intended.end(), which);
     if (found == blame_.intended.end()) return;
@@ -80,8 +81,8 @@ class Search {
     blame_.intended.erase(found);
   }
 
-  /// What was put in on purpose did harm where it was spread: the last op to hand it on before that, if the
-  /// step is well without what it hands on.
+  /// An intended infinity did harm where it was spread. Returns the last op that passed it on before that, if
+  /// the step is finite without that op's bad values.
   void blame_last_to_contain(OpId root) {
     for (const OpId op : handed_on_by(lab_.graph(), root)) {
       const Suspect suspect{op, {}, {.infinite = true}};
@@ -90,9 +91,10 @@ class Search {
     }
   }
 
-  /// One op made NaN of infinities (a clip divided by an infinite norm), and alone would be well without it.
-  /// But if those were numbers too large for their format, which nobody means, the ops that they left it at
-  /// come first: the smallest set of them that heals; empty if there are none, or not even all of them do.
+  /// One op made NaN from infinities (a clip divided by an infinite norm), and the step would be finite
+  /// without it. But if those infinities are numbers too large for their format, which are never intended,
+  /// the ops where they overflowed come first: returns the smallest sufficient set of them; empty if there
+  /// are none, or all together are not enough.
   std::vector<Suspect> overflows_behind(const Suspect& suspect, const std::vector<Suspect>& earlier) {
     if (suspect.row || !suspect.kinds.nan || suspect.kinds.infinite) return {};
     return sets_.smallest_set(
@@ -112,7 +114,7 @@ class Search {
 Blame find_blame(Lab& lab, const RunResult& recorded, TwinRun* twin) {
   try {
     return Search(lab, recorded, twin).run();
-  } catch (const std::exception&) {  // memory is exhausted: nothing was shown
+  } catch (const std::exception&) {  // out of memory: nothing was shown
     return {};
   }
 }

@@ -1,5 +1,5 @@
-/// blame: which bad values did the harm? Tried, not guessed: a suspect is to blame if the step is well again
-/// once its bad values alone are replaced by harmless ones.
+/// blame: which bad values did the harm? Found by experiment: a suspect is to blame if the step is finite
+/// after only its bad values are replaced by harmless ones.
 ///
 ///     Lab lab(replayer);
 ///     const Blame blame = find_blame(lab, recorded);
@@ -15,25 +15,25 @@
 
 namespace nanquest {
 
-/// Who is to blame for the harm that a step did.
+/// What is to blame for the harm in a step.
 struct Blame {
-  /// The smallest set found whose neutralisation heals the step, in the order of the step; the first one is
-  /// the culprit. Empty if nothing that was tried healed it.
+  /// The smallest set found whose neutralisation makes the step finite, in the order of the step; the first
+  /// one is the culprit. Empty if nothing that was tried made it finite.
   std::vector<Suspect> set;
-  /// Infinities that were put in on purpose: the step has them on a healthy batch too, what they were made
-  /// into elsewhere is finite, or a constant says so. They would heal the step too; the first is to blame
-  /// where nothing else is.
+  /// Infinities that were put in on purpose: the step has them on a healthy batch too, what is computed from
+  /// them elsewhere is finite, or a constant says so. Replacing them would make the step finite too; the
+  /// first is to blame if nothing else is.
   std::vector<Suspect> intended;
   std::vector<Suspect> suspects;  ///< all of them, in order
   /// Collectives whose results rest on an assumption about the other ranks in those runs (OwnParts).
   std::vector<OpId> assumed;
   int runs = 0;        ///< of the step
-  bool tried = false;  ///< false: no harm at the step's end to be undone (a hidden overflow), or no
-                       ///< time was left
+  bool tried = false;  ///< false: there is no harm at the step's end that could be undone (a hidden
+                       ///< overflow), or no time was left
 };
 
-/// `recorded` is the run as recorded; `twin` (may be null) tells what of it is there in health too. Never
-/// throws; ends when the lab's time does.
+/// `recorded` is the run as recorded; `twin` (may be null) shows which bad values a healthy step has too.
+/// Never throws; ends when the lab's time does.
 Blame find_blame(Lab& lab, const RunResult& recorded, TwinRun* twin = nullptr);
 
 }  // namespace nanquest

@@ -11,12 +11,12 @@
 namespace nanquest {
 namespace {
 
-/// More ops than these that pass by are not tried.
+/// With more such ops none is tried.
 constexpr int kMaxTried = 4;
 
 using Written = std::optional<std::vector<at::Tensor>>;
 
-/// Copies of what `op` gives when the suspect's bad values are `neutral`, or as they are.
+/// Copies of the results of `op` when the suspect's bad values are `neutral`, or as they are.
 Written given_by(Lab& lab, OpId op, const Suspect& suspect, std::optional<Neutral> neutral) {
   Written made;
   RunOptions options;

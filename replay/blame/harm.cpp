@@ -7,7 +7,7 @@
 namespace nanquest {
 namespace {
 
-/// Lives on after the step: a bad value in it is bad in the next one too.
+/// Kept after the step: a bad value in it is bad in the next step too.
 bool lives_on(SlotOrigin origin) {
   return origin == SlotOrigin::parameter || origin == SlotOrigin::optimizer_state ||
          origin == SlotOrigin::buffer;
@@ -32,7 +32,7 @@ Harm::Harm(const TraceGraph& graph, const RunResult& recorded) : failed_(recorde
     if (!lives_on(get(graph.doc(), slot).origin)) continue;
     const std::vector<TraceGraph::Write>& all = graph.writes(slot);
     for (std::size_t i = 0; i < all.size(); ++i) {
-      // A write that a later one overwrites whole has done no harm.
+      // A write that a later one overwrites completely has done no harm.
       const bool overwritten = std::any_of(all.begin() + static_cast<std::ptrdiff_t>(i) + 1, all.end(),
                                            [&](const TraceGraph::Write& later) {
                                              return covers(graph.tensor(later.row), graph.tensor(all[i].row));

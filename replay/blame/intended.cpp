@@ -15,12 +15,12 @@
 namespace nanquest {
 namespace {
 
-/// As many ops that read the bad values are looked at.
+/// at most this many ops that read the bad values are looked at
 constexpr std::size_t kMaxReaders = 24;
 
 using Outputs = std::map<std::int32_t, std::vector<at::Tensor>>;
 
-/// Forward ops that take in the suspect's bad values, or bad values that were made of them, in order.
+/// Forward ops that read the suspect's bad values, or bad values computed from them, in order.
 std::vector<OpId> readers_of(const TraceGraph& graph, const Suspect& suspect) {
   std::vector<OpId> found;
   PerRow<OpRow, bool> seen(graph.doc().ops.size(), false);
@@ -60,8 +60,8 @@ Outputs outputs_of(Lab& lab, const std::vector<OpId>& ops, TraceEdit edit) {
 
 /// What one reader made of the bad values.
 struct Use {
-  bool finite_depends = false;  ///< something finite came out that they changed
-  bool all_finite = false;      ///< nothing bad came out
+  bool finite_depends = false;  ///< a finite result depends on them
+  bool all_finite = false;      ///< no bad result
 };
 
 Use use_of(const std::vector<at::Tensor>& with, const std::vector<at::Tensor>& without) {
@@ -77,13 +77,13 @@ Use use_of(const std::vector<at::Tensor>& with, const std::vector<at::Tensor>& w
   return use;
 }
 
-/// A sum of logarithms takes -Inf for the zero that it stands for.
+/// For a sum of logarithms, -Inf is the correct logarithm of zero.
 bool sums_logarithms(const OpRow& op) {
   return op.name.find("logsumexp") != std::string::npos || op.name.find("logaddexp") != std::string::npos ||
          op.name.find("logcumsumexp") != std::string::npos;
 }
 
-/// Backward makes the first NaN where it differentiates the suspect's op, or one that handed its infinity on.
+/// Backward makes the first NaN where it differentiates the suspect's op, or one that passed its infinity on.
 bool harms_in_its_derivative(const TraceGraph& graph, const Suspect& suspect) {
   std::set<OpId> infinite = {suspect.op};
   for (const OpId op : readers_of(graph, suspect))
@@ -120,7 +120,9 @@ bool is_intended(Lab& lab, const Suspect& suspect, const PerRow<OpRow, bool>& co
   if (is_said_to_be_meant(graph, suspect)) return true;
   const OpRow& op = graph.op(suspect.op);
   if (suspect.kinds.nan || suspect.hidden || suspect.row || op.phase != Phase::forward) return false;
-  if (op.flags & kOpBirthFiniteAbove) return false;  // too large a number, whatever became of it
+  if (op.flags & kOpBirthFiniteAbove)
+    return false;  // a number too large for the format, whatever became of
+                   // it
   std::vector<OpId> readers = readers_of(graph, suspect);
   std::erase_if(readers, [&](OpId reader) { return !counts_for_loss[reader]; });
   if (readers.empty()) return false;

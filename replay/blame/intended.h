@@ -1,4 +1,4 @@
-/// intended: was an infinity put in on purpose? Told by what becomes of it, not by who made it.
+/// intended: was an infinity put in on purpose? Decided by how it is used, not by which op made it.
 #pragma once
 
 #include "replay/blame/suspects.h"
@@ -6,21 +6,20 @@
 
 namespace nanquest {
 
-/// True if nothing has to be run to know it: a constant argument of its op says so, or it is an additive mask
-/// from outside (below).
+/// True if this is known without running anything: a constant argument of its op says so, or it is an
+/// additive mask from outside (below).
 bool is_said_to_be_meant(const TraceGraph& graph, const Suspect& suspect);
 
 /// True if the suspect holds infinities only, none of which is finite one precision up, and
 /// - a constant argument of its op says so, or
-/// - it is an outside value of -Inf and one finite number alone (an additive mask; any other infinity from
+/// - it is an outside value of -Inf and one finite number only (an additive mask; any other infinity from
 ///   outside is data that should not be there), or
-/// - the program chose something else in their place (where, a maximum, a clamp): nothing that is finite
-/// hangs
+/// - the program selected something else in their place (where, a maximum, a clamp): no finite result depends
 ///   on them, or
-/// - it is the logarithm of zero, and forward made something finite of it that counts for the loss (softmax
-/// gives
-///   such an entry the weight 0), and not its own derivative but what others do with it is harmful. Any other
-///   infinity that is used (1 / 0 in a tanh) is nobody's intention, whatever saturates on it.
+/// - it is the logarithm of zero, and forward computed something finite from it that counts for the loss
+///   (softmax gives such an entry the weight 0), and the harm comes not from its own derivative but from
+///   other uses. Any other infinity that is used (1 / 0 in a tanh) is not intended, even if a function
+///   saturates on it.
 /// Runs the step up to three times.
 bool is_intended(Lab& lab, const Suspect& suspect, const PerRow<OpRow, bool>& counts_for_loss);
 

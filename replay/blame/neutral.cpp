@@ -20,8 +20,8 @@ at::Tensor selected(const at::Tensor& values, const BadKinds& kinds) {
   return mask;
 }
 
-/// What the finite elements are like: NaN becomes their mean, ±Inf ± their largest magnitude; of a tensor
-/// without any, zero and ±1.
+/// Values like the finite elements: NaN becomes their mean, ±Inf ± their largest magnitude. In a tensor
+/// without finite elements: zero and ±1.
 at::Tensor like_neighbours(const at::Tensor& wide) {
   const at::Tensor finite = at::isfinite(wide);
   const bool some = finite.any().item<bool>();
@@ -30,8 +30,8 @@ at::Tensor like_neighbours(const at::Tensor& wide) {
   return at::nan_to_num(wide, mean, amax, -amax);
 }
 
-/// Writes harmless values over the bad ones of `t`. `above`, of the same size, is what comes first where it
-/// is finite; may be undefined.
+/// Writes harmless values over the bad ones of `t`. `above`, of the same size, is used where it is finite;
+/// may be undefined.
 void replace_bad(const at::Tensor& t, const BadKinds& kinds, Neutral neutral, const at::Tensor& above) {
   if (!t.defined() || !t.is_floating_point() || t.numel() == 0) return;
   const at::Tensor wide = t.to(at::kDouble);
@@ -52,8 +52,7 @@ void replace_bad(const at::Tensor& t, const BadKinds& kinds, Neutral neutral, co
   t.copy_(at::where(mask, instead, wide));
 }
 
-/// Of what a call gave, the tensor that stands for entry `entry` of `count` written ones; undefined if
-/// unknown.
+/// The tensor of a call's results that is entry `entry` of `count` written ones; undefined if unknown.
 at::Tensor entry_of(const std::optional<OpResults>& results, std::size_t entry, std::size_t count) {
   if (!results) return {};
   for (const auto* tensors : {&results->returned, &results->written})
@@ -62,7 +61,8 @@ at::Tensor entry_of(const std::optional<OpResults>& results, std::size_t entry, 
 }
 
 void neutralise_op(const TraceGraph& graph, const Suspect& suspect, Neutral neutral, TraceEdit& edit) {
-  const auto above = std::make_shared<std::optional<OpResults>>();  // one precision up, on what it is given
+  const auto above = std::make_shared<std::optional<OpResults>>();  // one precision up, with the inputs it is
+                                                                    // given
   const std::int32_t op = suspect.op.row();
   if (neutral == Neutral::above || neutral == Neutral::healthy)
     edit.op_edit[op] = [above, &row = graph.op(suspect.op)](std::vector<c10::IValue>& stack) {

@@ -15,7 +15,7 @@
 namespace nanquest {
 namespace {
 
-/// A rank's place in a group, and how many are in it.
+/// A rank's index in a group, and the size of the group.
 struct Seat {
   std::int64_t place = 0, size = 0;
 };
@@ -23,7 +23,7 @@ struct Seat {
 std::optional<Seat> seat_of(const SnapshotDoc& doc, const CollectiveCall& call) {
   if (call.ranks.empty()) {
     const std::int64_t size = call.size > 0 ? call.size : doc.world_size;
-    if (size != doc.world_size) return std::nullopt;  // who is in it is not known
+    if (size != doc.world_size) return std::nullopt;  // the members are unknown
     return Seat{doc.rank, size};
   }
   const auto own = std::find(call.ranks.begin(), call.ranks.end(), doc.rank);
@@ -31,8 +31,8 @@ std::optional<Seat> seat_of(const SnapshotDoc& doc, const CollectiveCall& call) 
   return Seat{own - call.ranks.begin(), static_cast<std::int64_t>(call.ranks.size())};
 }
 
-/// What one item gives if every rank gives `own`, a 1-D tensor; NaN where that is not known. Undefined where
-/// nothing of it is.
+/// The result of one collective if every rank passes `own`, a 1-D tensor; NaN where unknown. Undefined if
+/// nothing of it is known.
 at::Tensor if_all_give(const CollectiveCall& call, const Seat& seat, const at::Tensor& own,
                        std::int64_t wanted) {
   switch (call.pattern) {
@@ -53,7 +53,7 @@ at::Tensor if_all_give(const CollectiveCall& call, const Seat& seat, const at::T
     if (own.numel() != wanted * seat.size) return {};
     part = own.narrow(0, seat.place * wanted, wanted);
   }
-  // Files of before don't say how a reduction reduces: nearly all are sums.
+  // Older files don't record how a reduction reduces: nearly all are sums.
   if (call.reduction != Reduction::sum && call.reduction != Reduction::unknown) return part;
   const at::Tensor wide = part.to(at::kDouble);
   const double limit = limit_of(own.scalar_type());
@@ -70,7 +70,7 @@ at::Tensor flat(const std::vector<at::Tensor>& tensors, std::size_t from, std::s
   return parts.size() == 1 ? parts.front() : at::cat(parts);
 }
 
-/// True if some element that was bad on record now is not.
+/// True if some element that is bad in the record is finite now.
 bool put_own_part(const CollectiveCall& call, const Seat& seat, const std::vector<at::Tensor>& given,
                   const std::vector<at::Tensor>& written) {
   bool changed = false;
@@ -100,7 +100,7 @@ bool put_own_part(const CollectiveCall& call, const Seat& seat, const std::vecto
   return changed;
 }
 
-/// The same copy of what is there now.
+/// The same as a copy of what is there now.
 TraceEdit::StandIn copied_again(const TraceGraph& graph, OpId op) {
   const auto reads = graph.reads(op);
   const std::vector<TensorId> rows(reads.begin(), reads.end());
@@ -119,7 +119,7 @@ OwnParts::OwnParts(const TraceGraph& graph) {
   const SnapshotDoc& doc = graph.doc();
   if (doc.world_size <= 1) return;
   for (const OpId op : graph.ops()) {
-    // Else what is finite now would not get as far as the collective.
+    // Otherwise what is finite now would not reach the collective.
     if (trace::is_kept_copy(graph.op(op)) && graph.read_counts(op).total() > 0)
       stand_ins_[op.row()] = copied_again(graph, op);
     if (!is_collective(graph.op(op).name)) continue;

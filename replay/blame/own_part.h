@@ -1,11 +1,12 @@
-/// own_part: a trial past a collective, with the file of one rank alone.
+/// own_part: an experiment past a collective, with the file of one rank only.
 ///
-/// What a collective gave is on record, and can't be made anew without what the other ranks gave. Where this
-/// rank had given it something bad, the record holds what became of that, and a step in which it is finite
-/// now would get it back all the same: nothing before a collective could ever be blamed. In a trial the
-/// elements that are bad on record become what they would be if every rank had given what this one gives
-/// now: of a gather or a broadcast its own part, of a sum that times the ranks. It is an assumption about the
-/// other ranks, made to ask who is to blame on this one; nothing that is said of a fix may rest on it.
+/// The result of a collective is recorded and can't be recomputed without the other ranks' inputs. If this
+/// rank had passed a bad value to it, the recorded result contains the consequence, and a step in which that
+/// value is now finite would still get the recorded result: nothing before a collective could ever be found
+/// to blame. So in an experiment the elements that are bad in the record become what they would be if every
+/// rank had passed what this rank passes now: for a gather or a broadcast its own part, for a sum that times
+/// the number of ranks. This is an assumption about the other ranks, made only to find the op to blame on
+/// this rank; no claim about a fix may depend on it.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +24,11 @@ class OwnParts {
   /// `graph` has statistics.
   explicit OwnParts(const TraceGraph& graph);
 
-  /// Adds to `edit` what a trial needs: nothing for a step whose collectives this rank gave finite numbers.
+  /// Adds to `edit` what an experiment needs: nothing if this rank passed only finite numbers to the step's
+  /// collectives.
   void add_to(TraceEdit& edit) const;
 
-  /// Reductions for which a trial took its own part for everybody's, in the order of the step.
+  /// Reductions for which an experiment used this rank's own part for all ranks, in the order of the step.
   std::vector<OpId> assumed() const { return {assumed_->begin(), assumed_->end()}; }
 
  private:

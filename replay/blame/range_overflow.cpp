@@ -11,7 +11,7 @@
 namespace nanquest {
 namespace {
 
-/// How far inputs are moved: so much of themselves, and so much at least.
+/// How far inputs are moved: by this share of themselves, and at least by this much.
 constexpr double kStep = 1e-3;
 
 /// The suspect's call as recorded; nothing if it did not run.
@@ -28,7 +28,7 @@ std::optional<CallAgain> call_of(Lab& lab, OpId op) {
   return call;
 }
 
-/// What comes out with every input moved by `way` steps.
+/// The result with every input moved by `way` steps.
 std::vector<at::Tensor> moved(const CallAgain& call, int way) {
   return told_by(call.in(at::kDouble, [way](const at::Tensor& t) {
     return can_be_moved(t) ? t + way * kStep * (t.abs() + 1) : at::Tensor();

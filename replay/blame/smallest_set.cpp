@@ -39,11 +39,11 @@ bool SetSearch::has_donor(const std::vector<Suspect>& set) const {
 bool SetSearch::heals(const std::vector<Suspect>& set) {
   for (const Neutral neutral : {Neutral::above, Neutral::zero, Neutral::one})
     if (harm_.undone_by(without(set, neutral, false))) return true;
-  // A batch of nothing but NaN has no finite neighbours, and with one number everywhere it is degenerate.
+  // A batch of only NaN has no finite neighbours, and with one number everywhere it is degenerate.
   return has_donor(set) && harm_.undone_by(without(set, Neutral::healthy, false));
 }
 
-/// Ops that make bad values of their own once those of `set` are gone, which are not in it.
+/// Ops outside `set` that make bad values of their own once those of `set` are replaced.
 std::vector<Suspect> SetSearch::hidden_by(const std::vector<Suspect>& set) {
   std::vector<Suspect> found;
   for (const Suspect& suspect : makers_in(lab_.graph(), without(set, Neutral::above, true)))
@@ -55,9 +55,9 @@ std::vector<Suspect> SetSearch::hidden_by(const std::vector<Suspect>& set) {
   return found;
 }
 
-/// Nobody means numbers too large for their format. Nor a tensor of nothing but NaN that was there before
-/// the step; and as any one number in the place of all of it is degenerate, what only shows then (a norm of
-/// 0) may be of the replacement's making.
+/// Numbers too large for their format are never intended, nor is a tensor of only NaN that existed before the
+/// step. A single number in place of all of it is degenerate, so what only then becomes bad (a norm of 0) may
+/// be caused by the replacement.
 bool SetSearch::is_never_meant(const Suspect& suspect) const {
   if (!suspect.row) return is_overflow(suspect);
   const StatsRow* stats = lab_.graph().stats(suspect.row);
@@ -73,7 +73,7 @@ std::vector<SetSearch::Hidden> SetSearch::with_reasons(const std::vector<Suspect
   return found;
 }
 
-/// Those of `hidden` that may be replaced beside `set`.
+/// Those of `hidden` that may be replaced together with `set`.
 std::vector<Suspect> SetSearch::freed_by(const std::vector<Suspect>& set, const std::vector<Hidden>& hidden) {
   std::vector<Suspect> found;
   for (const Hidden& h : hidden)
@@ -103,7 +103,7 @@ std::vector<Suspect> SetSearch::without_consequences(std::vector<Suspect> open) 
 
 bool SetSearch::heals_with_hidden(std::vector<Suspect>& open, std::vector<Suspect>& hidden) {
   bool healed = heals(open);
-  // An outside value that has nothing to do with it may do harm of its own when it is replaced.
+  // An unrelated outside value may do harm of its own when it is replaced.
   std::vector<Suspect> made;
   std::copy_if(open.begin(), open.end(), std::back_inserter(made), [](const Suspect& s) { return !s.row; });
   if (!healed && !made.empty() && made.size() < open.size() && heals(made)) open = made, healed = true;
@@ -126,7 +126,7 @@ std::vector<Suspect> SetSearch::smallest_set(std::vector<Suspect> open) {
     if (!heals_with_hidden(open, hidden)) return {};
   }
   if (std::none_of(open.begin(), open.end(), [&](const Suspect& s) { return is_never_meant(s); })) {
-    // Any of them may have been meant.
+    // Any of them may be intended.
     open = joined(open, hidden);
     hidden.clear();
   }

@@ -9,7 +9,7 @@
 namespace nanquest {
 namespace {
 
-/// Elements that the op wrote, and how many of them are infinite.
+/// Number of elements that the op wrote, and how many of them are infinite.
 std::pair<std::uint64_t, std::uint64_t> sizes_of(const TraceGraph& graph, OpId op) {
   std::uint64_t elements = 0, infinite = 0;
   for (const TensorId row : graph.written(op))
@@ -17,7 +17,7 @@ std::pair<std::uint64_t, std::uint64_t> sizes_of(const TraceGraph& graph, OpId o
   return {elements, infinite};
 }
 
-/// Which of the elements it reads counts, a tensor of whole numbers says: a class, a row.
+/// A tensor of whole numbers selects the elements it reads: a class, a row.
 bool picks_by_index(const TraceGraph& graph, OpId op) {
   const auto arguments = graph.arguments(op);
   return std::any_of(arguments.begin(), arguments.end(), [&](const TraceGraph::Argument& a) {

@@ -8,7 +8,7 @@
 namespace nanquest {
 namespace {
 
-/// More hidden overflows than this are not looked at: the first ones.
+/// At most this many hidden overflows are looked at: the first ones.
 constexpr std::size_t kMaxHidden = 8;
 
 BadKinds kinds_of(const BadCounts& counts) {
@@ -62,8 +62,8 @@ void add_outside(const TraceGraph& graph, const Walk& walk, std::vector<Suspect>
     if (!s) continue;
     const SlotId slot = graph.slot(root.row);
     Suspect suspect{root.op, root.row, kinds_of({s->nan, s->pos_inf, s->neg_inf})};
-    // The way to harm may begin at a later reader; who is named is the first that looks at values that came
-    // the same way: they were there when the step began, or the host wrote them.
+    // The path to harm may begin at a later reader. The op that is named is the first that looks at values of
+    // the same origin: there when the step began, or written by the host.
     const OpId written_by = graph.producer(root.row, root.op);
     for (const TraceGraph::Read& read : graph.reads(slot))
       if (read.op < suspect.op && !computes_nothing(graph.op(read.op)) && graph.bad(read.row) &&

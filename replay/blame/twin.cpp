@@ -86,7 +86,7 @@ bool TwinRun::outside_in_health(TensorId row) const {
   const SlotId slot = graph.slot(row);
   const StatsRow* here = graph.stats(row);
   if (!slot || !here || !comes_with_batch(get(graph.doc(), slot).origin)) return false;
-  // The very same bytes; or, where the step writes it, perhaps something that lives on without a name.
+  // The same bytes; or memory that the step writes, which may be state without a name.
   if (!values_of(slot)) return graph.writes(slot).empty();
   const auto in_health = stats_of_outside(row);
   return in_health && no_more(*here, *in_health);

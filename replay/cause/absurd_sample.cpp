@@ -14,7 +14,7 @@ namespace nanquest {
 namespace {
 
 constexpr double kTimes = 100, kShare = 0.999;
-/// Of fewer numbers a percentile says nothing.
+/// Fewer numbers have no meaningful percentile.
 constexpr std::int64_t kFewest = 50;
 constexpr int kMaxSamplesTried = 4;
 
@@ -45,7 +45,7 @@ at::Tensor view_of(const at::Tensor& storage, const TensorRow& row) {
   return storage.contiguous().view({-1}).as_strided(row.sizes, row.strides, row.storage_offset);
 }
 
-/// The largest element, if it lies far beyond the rest: its index in the flat tensor, and the percentile.
+/// The largest element, if it is far beyond the rest: its index in the flat tensor, and the percentile.
 std::optional<std::pair<std::int64_t, double>> far_beyond(const at::Tensor& values) {
   const at::Tensor size = wide(values).abs().flatten();
   if (size.numel() <= kFewest || !all_finite(size)) return std::nullopt;

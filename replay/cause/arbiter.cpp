@@ -6,7 +6,7 @@
 namespace nanquest {
 namespace {
 
-/// One claim, and what the step says of it.
+/// One claim, and what the step shows about it.
 struct Heard {
   Finding finding;
   Claim claim;
@@ -70,8 +70,8 @@ class Hearing {
     return left;
   }
 
-  /// Where one half of a wider format makes the step finite alone, a claim that says so is shown, and claims
-  /// of arithmetic that say otherwise are not.
+  /// If one half of a wider format alone makes the step finite, a claim that says so is confirmed, and claims
+  /// of arithmetic that say otherwise are refuted.
   void by_format() {
     const std::vector<Heard*> all = standing();
     const auto says = [](const Heard* h, FormatHalf half) { return h->finding.needs == half; };
@@ -101,7 +101,7 @@ class Hearing {
     }
   }
 
-  /// From the deepest up to where a change helps; those that it didn't help are refuted then.
+  /// From the deepest to the first whose change helps; those whose change did not help are then refuted.
   std::vector<Heard*> by_changes(const std::vector<Heard*>& left) {
     for (auto begin = left.begin(); begin != left.end();) {
       const auto end = std::find_if(

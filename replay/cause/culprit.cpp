@@ -14,7 +14,7 @@
 namespace nanquest {
 namespace {
 
-/// A tensor of the op's arguments that was bad when the op read it, on another storage than `slot`; kNone if
+/// An argument tensor of the op that was bad when the op read it, in another storage than `slot`; kNone if
 /// there is none.
 std::int32_t bad_argument(const Case& c, std::int32_t op, std::int32_t slot = kNone) {
   for (const Case::TensorArgument& a : c.tensor_arguments(op)) {
@@ -23,7 +23,7 @@ std::int32_t bad_argument(const Case& c, std::int32_t op, std::int32_t slot = kN
   return kNone;
 }
 
-/// What another rank sent to this one alone.
+/// What another rank sent to this one only.
 bool is_receive(const std::string& op) {
   return op == "c10d::recv_" || op == "c10d::recv_any_source_";
 }
@@ -40,8 +40,8 @@ bool touches(const Case& c, std::int32_t op, std::int32_t slot) {
                      [&](const Case::TensorArgument& a) { return c.doc().tensors[a.tensor].slot == slot; });
 }
 
-/// One op back: what filled the storage of the bad tensor. The same again if it came from outside; nothing if
-/// another rank sent it. Ops that write where their schemas don't say so are taken in by what they read.
+/// One op back: what filled the storage of the bad tensor. Unchanged if it came from outside; nothing if
+/// another rank sent it. Ops that write where their schemas don't say so are found by what they read.
 std::optional<Seen> before(const Case& c, const Seen& seen) {
   const std::int32_t slot = c.doc().tensors[seen.row].slot;
   for (std::int32_t i = seen.op - 1; i >= 0; --i) {
@@ -63,8 +63,8 @@ Seen sent_before(const Case& c, std::int32_t op) {
   return {op, kNone};
 }
 
-/// Where the bad values came from that this rank itself put into the collective, or had sent before it
-/// received some; nothing if it gave finite ones.
+/// The origin of the bad values that this rank itself passed to the collective, or had sent before it
+/// received some; nothing if it passed finite ones.
 std::optional<Seen> bad_given(const Case& c) {
   Seen seen{c.op_index(), bad_argument(c, c.op_index())};
   if (is_receive(c.row(c.op_index())->name)) seen = sent_before(c, c.op_index());
@@ -83,7 +83,7 @@ void blame(SnapshotDoc& doc, const Seen& given) {
   if (given.row == kNone) return;
   const TensorRow& row = doc.tensors[given.row];
   Slot& slot = doc.slots[row.slot];
-  // The parts of sharded weights have no name of their own.
+  // The parts of sharded weights have no names of their own.
   const Origin origin =
       from_word<Origin>(origin_name(origin_of(TraceGraph(doc), SlotId{row.slot}))).value_or(Origin::op);
   if (slot.name.empty() && origin != Origin::op)
@@ -102,7 +102,7 @@ void ensure_culprit(SnapshotDoc& doc) {
   const std::int32_t op = doc.culprit.op;
   const bool known = op >= 0 && static_cast<std::size_t>(op) < doc.ops.size();
   if (!known || !is_collective(doc.ops[static_cast<std::size_t>(op)].name)) return;
-  // What it read may have been filled by an op whose schema doesn't say so.
+  // Its input may have been filled by an op whose schema doesn't say so.
   if (doc.culprit.origin != word(Origin::op) && doc.culprit.origin != word(Origin::input)) return;
   if (const auto given = bad_given(Case(doc, {}, {}))) blame(doc, *given);
 }

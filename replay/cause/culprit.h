@@ -6,12 +6,12 @@
 
 namespace nanquest {
 
-/// Runs probe/trace's analysis again if the doc names none. A collective is no culprit if this rank itself
-/// put the bad values into it: then it is what they came from, often a weight that other processes hold parts
-/// of, which the program gathers before it computes.
+/// Runs probe/trace's analysis again if the doc names none. A collective is not the culprit if this rank
+/// itself passed the bad values to it. Then the culprit is their origin, often a sharded weight that the
+/// program gathers before it computes.
 void ensure_culprit(SnapshotDoc& doc);
 
-/// Names `suspect` as the culprit of the tables, as arguments of operators are named here.
+/// Names `suspect` as the culprit of the tables, with arguments named as in operator schemas of this version.
 void blame_suspect(SnapshotDoc& doc, const Suspect& suspect);
 
 }  // namespace nanquest

@@ -30,7 +30,7 @@ CulpritInfo culprit_info(const Case& c, std::int32_t index) {
     info.op = op->name;
     info.node = op->node;
     info.module = c.module_of(index);
-    // A backward op was called by the engine: the line to look at is that of what it differentiates.
+    // The engine called a backward op: the line to show is that of the op it differentiates.
     const OpRow* forward = op->forward_op == kNone ? nullptr : &c.doc().ops[op->forward_op];
     for (const OpRow* from : {forward, op}) {
       if (!from || from->stack == kNone) continue;
@@ -58,7 +58,7 @@ Blamed blamed(const Case& c, const Suspect& suspect) {
 }
 
 BlameInfo blame_info(const Case& c) {
-  // Values that are in every run can't be made harmless: that shows nothing of those before them.
+  // Values that are in every run can't be made harmless: that shows nothing about those before them.
   const bool shown = !c.blame().set.empty() || !c.has_bad_as_recorded();
   BlameInfo info{c.blame().tried && shown, {}, {}, c.blame().runs, {}};
   for (const Suspect& suspect : c.blame().set) info.set.push_back(blamed(c, suspect));
@@ -82,7 +82,7 @@ Verdict verdict_of(const Case& c, const Reproduction& reproduction, const std::s
   return v;
 }
 
-/// The search for samples ends after as many runs.
+/// The search for samples ends after this many runs.
 constexpr int kMaxSampleRuns = 48;
 
 void add_samples(const Case& c, const Finding& finding, const DiagnoseOptions& options, Verdict& v) {
@@ -105,7 +105,7 @@ void add_samples(const Case& c, const Finding& finding, const DiagnoseOptions& o
       v.poison_ids.push_back(c.doc().sample_ids[static_cast<std::size_t>(s)]);
 }
 
-/// Another format for the whole step comes first where it was tried and is all that is needed.
+/// Another format for the whole step comes first if it was tried and is sufficient.
 void add_bf16_advice(const Finding& finding, const FixSearch& search, Verdict& v) {
   const bool curable = v.precision.verdict == PrecisionVerdict::curable;
   if (search.finite_in_bf16 && curable && !v.advice.empty()) v.advice = finding.bf16_advice + v.advice;
@@ -213,7 +213,7 @@ Verdict diagnose(const Case& c, const Reproduction& reproduction, const std::str
     v = verdict_of(c, reproduction, snapshot);
     v.explanation = "The diagnosis stopped: " + std::string(e.what()).substr(0, 300);
     v.not_tested.push_back("everything after that");
-    if (!v.found) v.unseen.ops = static_cast<std::int64_t>(c.doc().ops.size());  // nobody knows which were
+    if (!v.found) v.unseen.ops = static_cast<std::int64_t>(c.doc().ops.size());  // unknown which ones
   }
   if (options.crash.empty()) v.ranks = find_ranks(c, snapshot);
   if (v.ranks && v.ranks->first && v.ranks->first->step >= 0) std::erase(v.not_tested, kWhichEarlierStep);

@@ -1,4 +1,4 @@
-/// diagnose: from a snapshot to a verdict. All that others need of replay/cause.
+/// diagnose: from a snapshot to a verdict. The only header of replay/cause that other folders need.
 ///
 ///     const Replayer replayer = Replayer::open(path).value();
 ///     const VerifyResult same = verify(replayer);
@@ -18,23 +18,23 @@ namespace nanquest {
 
 struct DiagnoseOptions {
   bool try_fixes = true;     ///< run counterfactuals and placebos
-  bool find_samples = true;  ///< which samples of the batch are needed for the failure
-  std::string crash = {};    ///< what a kernel crashed at, if one did: nothing is tried again
-  Progress progress = {};    ///< told what runs next; may be empty
+  bool find_samples = true;  ///< find the samples of the batch that are needed for the failure
+  std::string crash = {};    ///< what a kernel crashed at, if one did: no more experiments then
+  Progress progress = {};    ///< called with what runs next; may be empty
 };
 
-/// What went wrong, why, and what helped. `reproduction` is taken as it is; beside the file `snapshot` those
-/// of other ranks are looked for. Never throws.
+/// What went wrong, why, and what helped. `reproduction` is copied into the verdict. Files of other ranks are
+/// looked for beside `snapshot`. Never throws.
 Verdict diagnose(const Case& c, const Reproduction& reproduction, const std::string& snapshot,
                  const DiagnoseOptions& options = {});
 
-/// A Case over a replayer, which must outlive it. Who is to blame is tried, whatever the file says. `limits`
-/// hold for that and for all that is run for the Case later. `recorded`: the step as recorded, where somebody
-/// has run it (VerifyResult::run); null: it is run here.
+/// A Case over a replayer, which must outlive it. Blame is found by experiment, whatever the file says.
+/// `limits` hold for that and for all later runs of the Case. `recorded`: the step as recorded, if it was run
+/// already (VerifyResult::run); null: it is run here.
 Case make_case(const Replayer& replayer, LabLimits limits = {},
                std::shared_ptr<const RunResult> recorded = {});
 
-/// The part of a verdict that `verify` gives.
+/// The part of a verdict that `verify` determines.
 Reproduction reproduction_of(const VerifyResult& verified);
 
 }  // namespace nanquest

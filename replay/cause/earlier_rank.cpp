@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::size_t kMaxEarlierFiles = 32;
 
-/// Files of earlier steps beside `snapshot`: the last step first, in a step this rank first; of each the last
-/// attempt.
+/// Files of earlier steps beside `snapshot`: latest step first, within a step this rank first; the last
+/// attempt of each.
 std::vector<IncidentFiles> earlier_files(const std::string& snapshot, std::int32_t own) {
   const auto self = parse_incident_name(snapshot);
   if (!self) return {};
@@ -39,7 +39,7 @@ std::vector<IncidentFiles> earlier_files(const std::string& snapshot, std::int32
   return files;
 }
 
-/// The tensor of that name is bad when the step ends, or an update of it by what the step holds makes it so.
+/// The tensor of that name is bad when the step ends, or an update of it with the step's values makes it so.
 bool leaves_bad(const Replayer& replayer, const std::string& name) {
   const SnapshotDoc& doc = replayer.doc();
   RunOptions options;

@@ -13,7 +13,7 @@ bool allows(const std::vector<T>& allowed, const std::optional<T>& value) {
   return allowed.empty() || (value && std::find(allowed.begin(), allowed.end(), *value) != allowed.end());
 }
 
-/// The entry of the cause's ops that this case is about; null if the cause has no say in it.
+/// The entry of the cause's ops that this case is about; null if the cause does not apply.
 const Subject* subject_of(const Cause& cause, const Case& c) {
   static const Subject any;
   const OpRow* op = c.op();
@@ -27,10 +27,10 @@ const Subject* subject_of(const Cause& cause, const Case& c) {
   return found == cause.ops.end() ? nullptr : &*found;
 }
 
-/// At most as many calls of an op on lists are looked at: the first ones that went wrong.
+/// Of an op on lists at most this many calls are looked at: the first ones that went wrong.
 constexpr std::size_t kMaxCalls = 16;
 
-/// The calls of the culprit that went wrong; its only call where nothing is to be seen there.
+/// The calls of the culprit that went wrong; its only call if nothing can be seen there.
 std::vector<std::size_t> bad_calls(const Case& c) {
   std::vector<std::size_t> found;
   const std::vector<OpValues>& calls = c.calls(c.op_index());
@@ -39,7 +39,7 @@ std::vector<std::size_t> bad_calls(const Case& c) {
   return found.empty() ? std::vector<std::size_t>{0} : found;
 }
 
-/// What the cause says of the culprit; nothing if it doesn't explain every call that went wrong.
+/// The cause's finding for the culprit; nothing if it doesn't explain every call that went wrong.
 std::optional<Finding> examine(const Cause& cause, Case& c, const Subject& subject) {
   std::optional<Finding> first;
   for (const std::size_t call : bad_calls(c)) {
@@ -53,13 +53,13 @@ std::optional<Finding> examine(const Cause& cause, Case& c, const Subject& subje
   return first;
 }
 
-/// The same, of a cause that may have no say in it.
+/// The same, for a cause that may not apply.
 std::optional<Finding> heard(const Cause& cause, Case& c) {
   const Subject* subject = subject_of(cause, c);
   if (!subject) return std::nullopt;
   try {
     return examine(cause, c, *subject);
-  } catch (const std::exception&) {  // a shape or a type that it did not expect: it can't decide
+  } catch (const std::exception&) {  // an unexpected shape or type: undecided
     return std::nullopt;
   }
 }

@@ -16,7 +16,7 @@ struct Helped {
   bool placebo_failed = false;
 };
 
-/// The same change is made for at most as many ops that are to blame together.
+/// The same change is made for at most this many ops that are to blame together.
 constexpr std::size_t kMaxTogether = 8;
 
 class Search {
@@ -29,14 +29,14 @@ class Search {
       if (change.kind != ChangeKind::hyperparameter || !helped_with(ChangeKind::hyperparameter))
         try_change(change);
     if (helped_.empty()) for_all_to_blame();
-    // Where nothing that the cause asks for helps, a wider format still may.
+    // If nothing that the cause asks for helps, a wider format still may.
     if (finding_.precision || helped_.empty()) precision();
     choose();
     return std::move(out_);
   }
 
  private:
-  /// Where several ops are to blame together, what helps must be done to each of them.
+  /// If several ops are to blame together, the change must be made to each of them.
   void for_all_to_blame() {
     const std::vector<Suspect>& set = case_.blame().set;
     if (set.size() < 2 || set.size() > kMaxTogether) return;
@@ -63,10 +63,10 @@ class Search {
     if (progress_) progress_("trying: " + change.text);
     const TrialResult result = run_change(case_, change);
     out_.tried.push_back({change.text, change.kind, result});
-    if (result == TrialResult::failed && !case_.has_bad_as_recorded())  // else one line says it of all
+    if (result == TrialResult::failed && !case_.has_bad_as_recorded())  // otherwise one line for all
       out_.notes.push_back("\"" + change.text + "\": an op has no kernel for it, so this was not tested");
     if (result != TrialResult::finite || !is_near(change)) return false;
-    // What something smaller does as well is no fix to be proved.
+    // If a smaller change helps as well, this one is not a fix to prove.
     if (!minimal({change})) {
       helped_.push_back({change});
       return true;
@@ -76,7 +76,7 @@ class Search {
     return true;
   }
 
-  /// An irrelevant change of the same size ran and did not help.
+  /// An irrelevant change of the same size was run and did not help.
   bool placebo_fails(const Change& change) {
     if (change.placebo.empty()) {
       out_.notes.push_back("\"" + change.text +
@@ -88,8 +88,8 @@ class Search {
     return placebo == TrialResult::non_finite;
   }
 
-  /// A wider format gives range and precision. One of them was missing, so it helps alone; the other costs as
-  /// much and must not.
+  /// A wider format gives range and precision. If one of them was missing, it helps alone; the other costs
+  /// the same and must not help.
   bool halves_agree(const Change& change) {
     const Change range = half_of(case_, change, FormatHalf::range);
     const Change precision = half_of(case_, change, FormatHalf::precision);
@@ -119,8 +119,8 @@ class Search {
                        [&](const Helped& h) { return h.change.kind == kind; });
   }
 
-  /// What the culprit should have given fits its format; it left that on the way there (a norm's squares).
-  /// The halves of a format are applied to results, so they can't tell what the inside lacks.
+  /// The culprit's correct result fits its format; an intermediate value did not (a norm's squares). The
+  /// halves of a format are applied to results, so they can't show what the inside lacks.
   bool overflows_inside() const {
     if (!case_.op()) return false;
     const OpValues& values = case_.values(case_.op_index());
@@ -134,12 +134,12 @@ class Search {
 
   void precision() {
     const Precision wide = this->wide();
-    // What does not come back here can't be seen to go away.
+    // A failure that does not come back here can't be seen to disappear.
     if (case_.healthy(case_.whole(Precision::as_recorded))) {
       out_.notes.push_back("changes of the step: the harm doesn't come back in this replay");
       return;
     }
-    // If the whole step is not finite there, no part of it is asked: a part is given the other parts' values.
+    // If the whole step is not finite with it, no part of it is tried: a part gets the other parts' values.
     if (!case_.healthy(case_.whole(wide))) {
       out_.tried.push_back({"the whole step in " + precision_text(wide), ChangeKind::precision,
                             case_.result(case_.whole(wide))});
@@ -154,7 +154,7 @@ class Search {
       path = dot == std::string::npos ? "" : path.substr(0, dot);
     }
     whole(wide);
-    // The whole step does it, and nothing smaller: some of its ops are enough.
+    // The whole step helps, and nothing smaller: some of its ops are enough.
     if (helped_.empty() || !minimal({step_in(case_, wide)})) return;
     if (progress_) progress_("which ops must be protected together");
     if (const std::vector<std::int32_t> ops = protected_set(case_, wide); !ops.empty())
@@ -187,7 +187,7 @@ class Search {
     return *reference_;
   }
 
-  /// The step is not only finite with it: it is what fp64 makes of the changed step, near enough.
+  /// The step is not only finite with it, but close enough to the changed step in fp64.
   bool is_near(const Change& change) {
     RunOptions here = change.options;
     here.keep = case_.doc().gradients;

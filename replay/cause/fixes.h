@@ -20,9 +20,9 @@ struct FixSearch {
 
 using Progress = std::function<void(const std::string&)>;
 
-/// Runs what `finding` wants and, if precision can matter, op → op and readers → module → its parents → whole
-/// step. A larger change is tried only if no smaller one of its kind helped. `progress` is told before each
-/// run.
+/// Runs what `finding` asks for and, if precision can matter, op → op and readers → module → its parents →
+/// whole step. A larger change is tried only if no smaller one of its kind helped. `progress` is called
+/// before each run.
 FixSearch search_fixes(const Case& c, const Finding& finding, const Progress& progress);
 
 }  // namespace nanquest

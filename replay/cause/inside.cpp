@@ -13,7 +13,7 @@
 namespace nanquest {
 namespace {
 
-/// The call of the culprit that went wrong first.
+/// The culprit's first call that went wrong.
 std::size_t first_bad_call(const Case& c) {
   const std::vector<OpValues>& calls = c.calls(c.op_index());
   const auto bad = std::find_if(calls.begin(), calls.end(),
@@ -33,7 +33,7 @@ void add_inside(const Case& whole, Verdict& v) {
   const auto replayer = replayer_of(recording);
   if (!replayer) return;
   const Case inner = make_case(*replayer);
-  // Not where its parts are well, and not where they only hand on what was bad before.
+  // Not if its parts are finite, and not if they only pass on what was bad before.
   if (inner.culprit().value.empty() || inner.culprit().origin != word(Origin::op) || !inner.op()) return;
   const BadValue value = from_word<BadValue>(inner.culprit().value).value_or(BadValue::none);
   const std::string made = inner.op_text(inner.op_index()) + " makes " +

@@ -38,7 +38,7 @@ class Terms {
   }
 
  private:
-  /// What the op adds up, hands on, or multiplies by a number; empty if it does more.
+  /// What the op adds up, passes on, or multiplies by a number; empty if it does more.
   std::vector<TensorId> summands(OpId op) const {
     static const std::set<std::string> sums = {"add", "sub", "rsub", "stack", "cat"};
     static const std::set<std::string> hands_on = {
@@ -53,7 +53,7 @@ class Terms {
     return {reads.begin(), reads.end()};
   }
 
-  /// One number, or a list of such as `stack` makes it.
+  /// One number, or a list of them as for `stack`.
   bool of_scalars(TensorId row, OpId before) const {
     if (one_element(graph_, row)) return true;
     const OpId maker = graph_.producer(row, before);

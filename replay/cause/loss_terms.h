@@ -1,4 +1,4 @@
-/// loss_terms: a loss that is a sum, and which of its terms is bad.
+/// loss_terms: which term is bad in a loss that is a sum.
 #pragma once
 
 #include <vector>
@@ -8,18 +8,18 @@
 
 namespace nanquest {
 
-/// A number that the loss is the sum of, up to constant factors.
+/// A number that is a summand of the loss, up to constant factors.
 struct LossTerm {
   OpId maker;
   TensorId row;
   bool bad = false;
 };
 
-/// The terms of the step's loss, in the order of their makers; fewer than two if it is no sum, if it isn't
-/// known, or if a term came from outside.
+/// The terms of the step's loss, in the order of the ops that made them; fewer than two if it is no sum, if
+/// it is unknown, or if a term came from outside.
 std::vector<LossTerm> loss_terms(const Case& c);
 
-/// Says which terms are bad and which are not, if both kinds are there.
+/// Names the bad terms and the finite ones, if there are both.
 void add_loss_terms(const Case& c, Verdict& v);
 
 }  // namespace nanquest

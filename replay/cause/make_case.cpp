@@ -13,8 +13,8 @@
 namespace nanquest {
 namespace {
 
-/// True if what was found by trying says more than the file: not where bad values arrived from another rank,
-/// and not where another process's file must be asked.
+/// True if the experiments show more than the file: not if bad values arrived from another rank, and not if
+/// another process's file is needed.
 bool is_ours(const SnapshotDoc& doc, const Blame& blame) {
   if (blame.set.empty()) return false;
   const OpRow* op = find_row(doc, blame.set.front().op);

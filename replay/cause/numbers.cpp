@@ -12,8 +12,8 @@
 namespace nanquest {
 namespace {
 
-/// The op by which the program put a number of its own into a tensor: bytes from the host, or an op that is
-/// given nothing but constants. Through ops that only move it; kNone if it is no such number.
+/// The op by which the program put a number of its own into a tensor: bytes from the host, or an op with only
+/// constant arguments. Follows ops that only move it; kNone if it is no such number.
 std::int32_t writer_of_number(const Case& c, std::int32_t tensor, std::int32_t before) {
   for (int hops = 0; hops < 6; ++hops) {
     const OpRow* maker = c.row(c.producer(tensor, before));
@@ -50,7 +50,7 @@ std::vector<Number> numbers_of(const Case& c, std::int32_t op) {
       continue;
     }
     const SlotOrigin origin = c.doc().slots[static_cast<std::size_t>(row.slot)].origin;
-    // What is learned, or gathered over steps, nobody chose; a batch of one number is data.
+    // What is learned, or gathered over steps, was not chosen; a batch of one number is data.
     if (origin == SlotOrigin::parameter || origin == SlotOrigin::gradient) continue;
     if (origin == SlotOrigin::optimizer_state && c.row(op)->phase != Phase::optimizer) continue;
     if (!row.sizes.empty() && origin != SlotOrigin::external && origin != SlotOrigin::optimizer_state)
@@ -128,7 +128,7 @@ bool works_on_data(const Case& c, std::int32_t op) {
   };
   const OpId self{op};
   PerRow<OpRow, bool> came_from = ancestors(c.graph(), self);
-  // What it leaves as it was, of the memory that it writes into, is what others wrote there.
+  // The memory that it writes into keeps values that others wrote.
   for (const TensorId row : c.graph().written(self)) {
     if (!row) continue;
     if (!c.graph().producer(row, self) && of_a_model({}, row)) return false;

@@ -19,7 +19,7 @@ bool is_substituted(const Case& c, std::int32_t op) {
          run.ops[static_cast<std::size_t>(op)].substituted;
 }
 
-/// "aten::a (3), aten::b": names with how often, the first few.
+/// "aten::a (3), aten::b": the first few names, with their counts.
 std::string names_of(const std::map<std::string, int>& ops) {
   std::string text;
   int named = 0;

@@ -19,11 +19,11 @@
 namespace nanquest {
 namespace {
 
-/// Between the number of a node and its module, in the module paths of the recording.
+/// Separates the number of a node from its module, in the module paths of the recording.
 constexpr char kAfterNumber = '|';
 
 /// The path of a module inside the region, which ran in `outer`. A model itself is called by the name of its
-/// type, which is no part of its modules' paths.
+/// type, which is not part of its modules' paths.
 std::string path_inside(const Case& c, const std::string& outer, const std::string& inner) {
   if (inner.empty()) return outer;
   const auto& modules = c.doc().modules;
@@ -33,7 +33,7 @@ std::string path_inside(const Case& c, const std::string& outer, const std::stri
   return whole || outer.empty() ? inner : outer + "." + inner;
 }
 
-/// Copies of what the region read, as it was then, by the names that its memory has.
+/// Copies of the region's inputs, as they were then, by the names of their memory.
 NamedTensors inputs_of(const Case& c, const RegionCall& call) {
   const Checkpoint before = c.lab()->replayer().checkpoint(c.op_index());
   NamedTensors inputs;
@@ -70,7 +70,7 @@ void name_ops(const Case& c, const RegionGraph& graph, SnapshotDoc& doc) {
   }
 }
 
-/// While it lives, ops belong to the node that was entered last.
+/// While it exists, ops belong to the node that was entered last.
 struct InNode {
   InNode() { push_module("", ""); }
   ~InNode() { pop_module(); }
@@ -82,8 +82,8 @@ struct InNode {
   }
 };
 
-/// The tensors that the graph gives and, after these, those of `given` that it writes, in the order of what
-/// was recorded of the region.
+/// The graph's results and, after these, those of `given` that it writes, in the order in which the region's
+/// were recorded.
 std::vector<at::Tensor> tensors_of(const RegionGraph& graph, const std::vector<at::Tensor>& given,
                                    const RegionCall& call,
                                    const std::function<void(const RegionNode&)>& before = {},
@@ -99,8 +99,8 @@ std::vector<at::Tensor> tensors_of(const RegionGraph& graph, const std::vector<a
   return outputs;
 }
 
-/// Infinities that an output holds whatever floating-point numbers the region is given: a mask, say, that it
-/// keeps for its backward. One boolean tensor per output, undefined where there are none.
+/// Infinities that an output holds for any floating-point inputs of the region: a mask, for example, that it
+/// keeps for its backward. One boolean tensor per output, undefined if there are none.
 std::vector<at::Tensor> meant_infinities(const RegionGraph& graph, const NamedTensors& given,
                                          const RegionCall& call, const std::vector<at::Tensor>& recorded) {
   std::vector<at::Tensor> meant(recorded.size()), poisoned, outputs;
@@ -114,7 +114,7 @@ std::vector<at::Tensor> meant_infinities(const RegionGraph& graph, const NamedTe
                            : tensor.clone());
   try {
     outputs = tensors_of(graph, poisoned, call);
-  } catch (const std::exception&) {  // one of its operators refuses NaN: nothing is known
+  } catch (const std::exception&) {  // one of its operators raises an error for NaN: nothing is known
     return meant;
   }
   for (std::size_t i = 0; i < recorded.size() && i < outputs.size(); ++i)
@@ -127,13 +127,13 @@ bool has_nan(const at::Tensor& t) {
   return t.defined() && t.is_floating_point() && t.isnan().any().item<bool>();
 }
 
-/// `output` with zeros for what is meant.
+/// `output` with zeros in place of intended infinities.
 at::Tensor without(const at::Tensor& output, const at::Tensor& meant) {
   return meant.defined() && output.defined() ? output.masked_fill(meant, 0) : output;
 }
 
-/// True if a value on the way is so near the end of its format that it matters whether it was rounded once or
-/// after each operator.
+/// True if a value on the way is so near the limit of its format that it matters whether it was rounded once
+/// or after each operator.
 bool nears_the_end_of_a_format(const SnapshotDoc& doc) {
   constexpr double kNear = 0.9;
   return std::any_of(doc.tensors.begin(), doc.tensors.end(), [&](const TensorRow& row) {
@@ -143,7 +143,7 @@ bool nears_the_end_of_a_format(const SnapshotDoc& doc) {
   });
 }
 
-/// Copies of what the region was given, each number moved to a neighbour.
+/// Copies of the region's inputs, each number moved to a neighbour.
 std::vector<at::Tensor> neighbours(const NamedTensors& given) {
   std::vector<at::Tensor> moved;
   for (const auto& [name, tensor] : given) {
@@ -160,8 +160,8 @@ std::vector<at::Tensor> neighbours(const NamedTensors& given) {
   return moved;
 }
 
-/// True if the operators one by one go bad as well once what they are given is moved by its last bit: then it
-/// is rounding that decides, and compiled code may round in another way.
+/// True if the operators one by one go bad as well once their inputs are changed in the last bit: then
+/// rounding decides, and compiled code may round in another way.
 bool hangs_on_a_last_bit(const Case& c, const RegionGraph& graph, const OpenedRegion& opened) {
   constexpr int kTrials = 8;
   const RegionCall call = region_call(c.doc(), *c.op());
@@ -193,8 +193,8 @@ OpenedRegion open_region_of(const Case& c, const RegionGraph& graph) {
   std::vector<at::Tensor> places(opened.recorded.size());
   const bool any_nan = std::any_of(opened.recorded.begin(), opened.recorded.end(), has_nan);
   for (std::size_t i = 0; i < places.size(); ++i) {
-    // What was well is no harm, whatever its operators give; and where some hold NaN, an infinity alone may
-    // be what the program masked, kept for backward (the maximum of a softmax's row).
+    // Outputs that were finite are no harm, whatever its operators give. If some hold NaN, an infinity alone
+    // may be what the program masked, kept for backward (the maximum of a softmax's row).
     if (!opened.recorded[i].defined() || all_finite(opened.recorded[i])) continue;
     if (any_nan && !has_nan(opened.recorded[i])) continue;
     places[i] = at::zeros_like(opened.recorded[i]);

@@ -1,5 +1,5 @@
-/// opened_region: the operators of a compiled region, run one by one on what it was given and recorded like a
-/// step; and how what they give stands to what the compiled code gave.
+/// opened_region: the operators of a compiled region, run one by one on its inputs and recorded like a step;
+/// and how their results compare with those of the compiled code.
 #pragma once
 
 #include <set>
@@ -13,30 +13,29 @@
 
 namespace nanquest {
 
-/// What one run of the region's operators on its recorded inputs gave.
+/// The results of one run of the region's operators on its recorded inputs.
 struct OpenedRegion {
   Recording recording;
-  std::vector<at::Tensor> outputs;   ///< one per recorded output, without what is meant
-  std::vector<at::Tensor> recorded;  ///< what the compiled region gave, the same
-  std::set<std::string> stood_in;    ///< operators whose own kernel is not here (RegionGraph::run)
-  std::vector<at::Tensor> meant;     ///< infinities that hang on nothing it is given, where there are some
+  std::vector<at::Tensor> outputs;   ///< one per recorded output, without intended infinities
+  std::vector<at::Tensor> recorded;  ///< the results of the compiled region, likewise
+  std::set<std::string> stood_in;    ///< operators without a kernel of their own here (RegionGraph::run)
+  std::vector<at::Tensor> meant;     ///< infinities that depend on no input, if there are any
 };
 
-/// Runs the graph of the case's culprit. Of its outputs those that the region gave as bad are harm; modules
-/// and stacks of the recording are the program's. Throws what the operators throw, and std::runtime_error
-/// where the file lacks something.
+/// Runs the graph of the case's culprit. Harm is what is bad in the outputs that the region gave as bad;
+/// modules and stacks of the recording are the program's. Throws what the operators throw, and
+/// std::runtime_error if the file lacks something.
 OpenedRegion open_region_of(const Case& c, const RegionGraph& graph);
 
-/// The largest difference between compiled and one by one, in parts of the largest value, over what both have
+/// The largest difference between compiled and one by one, relative to the largest value, where both are
 /// finite.
 double furthest(const OpenedRegion& opened);
 
-/// True if the operators one by one go bad in the elements that the region gave as bad, but for one in a
-/// hundred.
+/// True if the operators one by one go bad in the same elements as the region, except for one in a hundred.
 bool goes_bad_alike(const OpenedRegion& opened);
 
-/// True if rounding may decide whether the region goes bad: a value on the way is near the end of its format,
-/// or the operators one by one go bad as well once what they are given is moved by its last bit. Compiled
+/// True if rounding may decide whether the region goes bad: a value on the way is near the limit of its
+/// format, or the operators one by one go bad as well once their inputs are changed in the last bit. Compiled
 /// code rounds less often.
 bool rounding_decides(const Case& c, const RegionGraph& graph, const OpenedRegion& opened);
 

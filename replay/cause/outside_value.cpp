@@ -9,8 +9,8 @@
 namespace nanquest {
 namespace {
 
-/// A storage in the shape in which an op first read it, so that its samples can be told apart; as it is if
-/// that shape doesn't show all of it.
+/// A storage in the shape in which an op first read it, so that its samples can be distinguished; unchanged
+/// if that shape doesn't show all of it.
 at::Tensor as_first_read(const Case& c, SlotId slot, const at::Tensor& bytes) {
   if (c.graph().reads(slot).empty()) return bytes;
   const TensorRow& row = c.graph().tensor(c.graph().reads(slot).front().row);
@@ -23,7 +23,7 @@ at::Tensor as_first_read(const Case& c, SlotId slot, const at::Tensor& bytes) {
   return flat.as_strided(row.sizes, row.strides);
 }
 
-/// What people call the group that a value of this origin belongs to.
+/// The usual name of the group that a value of this origin belongs to.
 const char* group_of(const std::string& origin) {
   if (origin == "input") return "batch";
   if (origin == "buffer") return "buffers";
@@ -31,7 +31,7 @@ const char* group_of(const std::string& origin) {
   return origin == "gradient" ? "gradients" : "parameters";
 }
 
-/// Numbers that the program put into new memory while the step ran, and that the culprit was given.
+/// Numbers that the program put into new memory while the step ran, and that the culprit read.
 std::optional<OutsideValue> filled_by_program(const Case& c) {
   const OpId op{c.op_index()};
   if (!op || c.culprit().origin != word(Origin::input)) return std::nullopt;
@@ -66,7 +66,7 @@ std::optional<OutsideValue> outside_value(const Case& c) {
       const std::int64_t bad = count_true(bad_mask(*tensor));
       if (bad > 0) return OutsideValue{t.name, group, t.slot, kNone, *tensor, bad};
     }
-  // What has no entry of its own in the file is there as the bytes of its storage.
+  // A value without an entry of its own in the file is there as the bytes of its storage.
   for (std::size_t i = 0; i < doc.slots.size() && !c.culprit().tensor_name.empty(); ++i) {
     const Slot& slot = doc.slots[i];
     if (slot.origin == SlotOrigin::produced || slot.data.empty() || slot.name != c.culprit().tensor_name)

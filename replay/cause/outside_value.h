@@ -1,5 +1,4 @@
-/// outside_value: the bad tensor that came in from outside (batch, weight, buffer, state), read from the
-/// file.
+/// outside_value: the bad tensor that came from outside (batch, weight, buffer, state), read from the file.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,13 +14,13 @@ struct OutsideValue {
   std::string name;
   std::string group;  ///< "batch", "parameters", "buffers", "optimizer state"
   std::int32_t slot = kNone;
-  std::int32_t host_write = kNone;  ///< the op that stands for it, if the program filled it during the step
+  std::int32_t host_write = kNone;  ///< the op by which the program filled it during the step, if it did
   at::Tensor tensor;                ///< its values when the step began, or when they were written
   std::int64_t bad = 0;             ///< non-finite elements
 };
 
 /// The value that `doc.culprit` names, read and counted; nothing if it isn't in the file or is finite. Memory
-/// that nobody may have written is none.
+/// that may be uninitialised does not count.
 std::optional<OutsideValue> outside_value(const Case& c);
 
 /// "3 NaN, 1 Inf of 64 elements".

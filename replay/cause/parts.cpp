@@ -14,7 +14,7 @@
 namespace nanquest {
 namespace {
 
-/// What the culprit was given, by the names of its schema.
+/// The culprit's arguments, by the names of its schema.
 class Given {
  public:
   explicit Given(const Case& c) : c_(c) {}
@@ -42,7 +42,7 @@ void add(NamedTensors& list, const char* name, const at::Tensor& t) {
   if (t.defined()) list.emplace_back(name, t);
 }
 
-// --- attention ---------------------------------------------------------------------------------------
+// Attention.
 
 struct Attention {
   at::Tensor query, key, value, mask;
@@ -98,7 +98,7 @@ Parts attention_backward(const Given& given) {
   return parts;
 }
 
-// --- payload times scale -----------------------------------------------------------------------------
+// Payload times scale.
 
 std::optional<Parts> scaled_product(const Case& c, const Given& given) {
   const at::Tensor a = given.own("self"), scale_a = given.own("scale_a"), b = given.own("mat2"),
@@ -121,10 +121,10 @@ std::optional<Parts> scaled_product(const Case& c, const Given& given) {
   return parts;
 }
 
-// --- normalisations ----------------------------------------------------------------------------------
+// Normalisations.
 
-/// (x - mean) / root(variance + eps) over `dims`, by weight and bias where there are some, in the format that
-/// kernels compute in; without `centred` the mean stays.
+/// (x - mean) / root(variance + eps) over `dims`, times weight plus bias if there are any, in the format that
+/// kernels compute in; without `centred` the mean is kept.
 struct Normalised {
   at::Tensor input, weight, bias;  ///< the input in the shape that is normalised
   std::vector<std::int64_t> dims, affine;
@@ -189,14 +189,14 @@ std::optional<Parts> normalisation(const Case& c, const Given& given, const std:
   return normalised(n, recorded);
 }
 
-// --- updates -----------------------------------------------------------------------------------------
+// Updates.
 
 /// In the format that the kernel computes in.
 at::Tensor up(const at::Tensor& t) {
   return at::isReducedFloatingType(t.scalar_type()) ? t.to(at::kFloat) : t;
 }
 
-/// What every update is given, read before anything is on record.
+/// The inputs of every update, read before anything is recorded.
 struct Settings {
   explicit Settings(const Given& given)
       : weight(given.own("self")),
@@ -210,7 +210,7 @@ struct Settings {
   bool maximize;
 };
 
-/// Weight and gradient as the kernel begins with them.
+/// Weight and gradient as the kernel uses them.
 struct Update {
   Update(const Settings& s, bool decoupled) : weight(up(s.weight)), gradient(up(s.gradient)) {
     if (s.scale.defined()) gradient = at::div(gradient, s.scale);

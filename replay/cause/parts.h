@@ -1,5 +1,5 @@
-/// parts: an op that does the work of many, as the plain ops that PyTorch documents it to be. Blame ends at a
-/// fused op; its parts can be recorded and looked into like a step (inside.h).
+/// parts: a fused op as the plain ops by which PyTorch documents it. Blame ends at a fused op; its parts can
+/// be recorded and examined like a step (inside.h).
 #pragma once
 
 #include <functional>
@@ -15,12 +15,12 @@ namespace nanquest {
 
 /// One call of a fused op, ready to be run as its parts.
 struct Parts {
-  NamedTensors given;    ///< what it reads, copies, under the op's own argument names
-  NamedTensors results;  ///< what it leaves behind; written by `run`
+  NamedTensors given;    ///< its inputs, copied, under the op's own argument names
+  NamedTensors results;  ///< its results; written by `run`
   std::function<void()> run;
 };
 
-/// True for the plain name of an op that can be opened, if its arguments allow it.
+/// True for the plain name of an op that can be split, if its arguments allow it.
 bool opens(std::string_view plain_name);
 
 /// The parts of the call that the case is focused on, if its culprit is a fused op that is known here:

@@ -18,7 +18,7 @@
 namespace nanquest {
 namespace {
 
-/// Growth that was seen, as evidence with its series; the first three columns.
+/// Measured growth, as evidence with its series; the first three columns.
 void add_growth(Verdict& v, const std::vector<Growth>& growth) {
   for (std::size_t i = 0; i < growth.size() && i < 3; ++i) {
     const Growth& g = growth[i];
@@ -30,7 +30,7 @@ void add_growth(Verdict& v, const std::vector<Growth>& growth) {
   }
 }
 
-/// A learning rate that stood out: what came of it can't be told from one step, that it was there can.
+/// A learning rate that stood out: one step can't show its effect, only that it was there.
 void add_rate_jump(Verdict& v, const RateJump& jump) {
   const std::string step = std::to_string(jump.step), rate = number_text(jump.rate),
                     before = number_text(jump.before);
@@ -40,7 +40,7 @@ void add_rate_jump(Verdict& v, const RateJump& jump) {
                    before + " was the largest before it: look at its schedule first.";
 }
 
-/// What went wrong before this step is looked at before this step is.
+/// What went wrong before this step comes first.
 void add_loss_jump(Verdict& v, const LossJump& jump) {
   const std::string step = std::to_string(jump.step);
   v.evidence.push_back({"loss of step " + step, number_text(jump.loss) + ", where step " +
@@ -51,7 +51,7 @@ void add_loss_jump(Verdict& v, const LossJump& jump) {
                    "first (nanquest-replay rewind leaves it out, where the file has a tape).";
 }
 
-/// Ops that can't run in `p` and ran in their own format there, by name; "" if there are none.
+/// Ops that can't run in `p` and ran in their own format instead, by name; "" if there are none.
 std::string kept_format_text(const Case& c, Precision p) {
   std::map<std::string, int> names;
   const RunResult& run = c.whole(p);
@@ -66,7 +66,7 @@ std::string kept_format_text(const Case& c, Precision p) {
 /// No initialisation gives a weight such a value.
 constexpr double kEnormous = 1e6;
 
-/// Of the weights that the culprit computes with and that hold such values the one with the largest: (name,
+/// Of the weights that the culprit computes with and that hold such values, the one with the largest: (name,
 /// value); nothing if there is none.
 std::optional<std::pair<std::string, double>> enormous_weight(const Case& c) {
   if (!c.op()) return std::nullopt;
@@ -82,8 +82,8 @@ std::optional<std::pair<std::string, double>> enormous_weight(const Case& c) {
   return found;
 }
 
-/// " The update of step 3 was made with a learning rate of 1e+38." of the last one, where it is known; ""
-/// else.
+/// " The update of step 3 was made with a learning rate of 1e+38." of the last one, if it is known; otherwise
+/// "".
 std::string rate_text(const SnapshotDoc& doc) {
   const auto last = last_rate(doc);
   return last ? " The update of step " + std::to_string(last->step) + " was made with a learning rate of " +
@@ -91,9 +91,8 @@ std::string rate_text(const SnapshotDoc& doc) {
               : "";
 }
 
-/// The update that multiplied weights comes first in what to do: whatever format holds what follows from it,
-/// the net is ruined. A loss that had jumped by then was not of that update's making: the batch is looked at
-/// first.
+/// The update that multiplied weights is advised about first: whatever format holds its consequences, the net
+/// is ruined. A loss that had jumped before was not caused by that update: the batch comes first then.
 void add_leap(const SnapshotDoc& doc, const Leap& leap, const std::optional<LossJump>& jump, Verdict& v) {
   const std::string step = std::to_string(leap.step);
   const auto rate = last_rate(doc);
@@ -110,7 +109,8 @@ void add_leap(const SnapshotDoc& doc, const Leap& leap, const std::optional<Loss
              ", and no format mends that." + (v.advice.empty() ? "" : " Beside that: " + v.advice);
 }
 
-/// So many bits more than values grew over the whole window, from one batch to the next, are no growth.
+/// If the change from one batch to the next is larger than that over the whole window by this many bits, it
+/// is no growth.
 constexpr double kSuddenBits = 4;
 
 }  // namespace
@@ -146,7 +146,7 @@ void judge_precision(const Case& c, bool not_computed, Verdict& v) {
   if (c.op()) aside = layers_aside(c.graph(), OpId{c.op_index()});
   std::vector<Growth> growth =
       find_growth(c.doc(), [&](const std::string& layer) { return aside.count(layer) == 0; });
-  // What grew where the value was born says more than what grew most.
+  // Growth where the value was made says more than the largest growth.
   if (const std::string& module = v.culprit.module; !module.empty())
     std::stable_partition(growth.begin(), growth.end(),
                           [&](const Growth& g) { return g.what.find(" of " + module) != std::string::npos; });
@@ -155,7 +155,7 @@ void judge_precision(const Case& c, bool not_computed, Verdict& v) {
   const auto loss_jump = find_loss_jump(c.doc());
   if (loss_jump) add_loss_jump(v, *loss_jump);
   auto leap = find_leap(c.doc(), [&](const std::string& layer) { return aside.count(layer) == 0; });
-  // With the same weights the batch before was much smaller: no growth from step to step did that.
+  // With the same weights the batch before was much smaller: growth from step to step can't explain that.
   const auto times = growth.empty() && !leap ? std::nullopt : times_health(c);
   if (times && !growth.empty() && std::log2(*times) > growth.front().bits + kSuddenBits) growth.clear();
   if (times && std::log2(*times) > kSuddenBits) leap.reset();

@@ -23,7 +23,7 @@ bool can_be_wider(const Case& c, std::int32_t op) {
   return false;
 }
 
-/// The set with what reads its results, and what its inputs were made by.
+/// The set, the readers of its results, and the ops that made its inputs.
 std::set<std::int32_t> grown(const Case& c, const std::set<std::int32_t>& ops) {
   std::set<std::int32_t> more = ops;
   for (const std::int32_t op : ops) {

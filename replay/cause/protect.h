@@ -1,4 +1,4 @@
-/// protect: the smallest set of ops that must run in a wider format for the step to be well.
+/// protect: the smallest set of ops that must run in a wider format to make the step finite.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace nanquest {
 
-/// Ops around the culprit, by who reads and who feeds whom, in rings that grow until the step is well with
-/// all of them in `wide`; of those the smallest set that still does it (ddmin: leaving out any one fails), in
-/// the order of the step. Empty if there is no culprit op, if all that can be reached does not help, if more
-/// than `most` ops would be needed, or if time runs out.
+/// Ops around the culprit, by data flow in both directions, in rings that grow until the step is finite with
+/// all of them in `wide`; of those the smallest set that is still enough (ddmin: leaving out any one fails),
+/// in the order of the step. Empty if there is no culprit op, if all reachable ops together do not help, if
+/// more than `most` ops would be needed, or if time runs out.
 std::vector<std::int32_t> protected_set(const Case& c, Precision wide, std::size_t most = 24);
 
 }  // namespace nanquest

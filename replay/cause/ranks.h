@@ -16,18 +16,18 @@ struct RankPart {
   std::int32_t rank = 0;
   std::string file;
   bool harmed = false;  ///< a culprit was found
-  bool local = false;   ///< … and it is not what a collective brought
+  bool local = false;   ///< … and it is not the result of a collective
   Origin origin = Origin::op;
   std::int32_t op = kNone;  ///< that made it, or that read it first
   std::string name, module, tensor, part, pass;
-  int collectives = 0;  ///< before the culprit: the one clock that all ranks share
-  /// The first that it sends or receives it receives: what it takes for its input may be what came to it.
+  int collectives = 0;  ///< before the culprit: the only order that all ranks share
+  /// Its first transfer is a receive: what looks like its input may be what was received.
   bool fed = false;
 };
 
 RankPart rank_part(const Case& c, const std::string& file);
 
-/// The part that was first among those that are local; null if none is.
+/// The first of those that are local; null if there is none.
 const RankPart* first_part(const std::vector<RankPart>& parts);
 
 /// As verdicts name it.
@@ -35,7 +35,7 @@ RankCulprit culprit_of(const RankPart& part);
 
 /// Nothing for a run of one process. Opens the other ranks' files of the step ("step-N.r*.h5" in the folder
 /// of `snapshot`, the first 32); those that can't be read count as missing. Runs a step whose file has no
-/// statistics. Takes the caller's RunScope for none. Never throws.
+/// statistics. Must be called without a RunScope. Never throws.
 std::optional<Ranks> find_ranks(const Case& own, const std::string& snapshot);
 
 }  // namespace nanquest

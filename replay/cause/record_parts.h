@@ -1,5 +1,4 @@
-/// record_parts: work that is known as its parts, recorded like a step, so that everything that is asked of a
-/// step can be asked of it.
+/// record_parts: work given as its parts is recorded like a step, so that it can be examined in the same way.
 #pragma once
 
 #include <optional>
@@ -9,11 +8,11 @@
 
 namespace nanquest {
 
-/// Runs the parts under the recorder: `given` is the batch, and what is left in `results` is harm, whatever
-/// the phase. Recording::failure says what ended it, "" if nothing did.
+/// Runs the parts under the recorder: `given` is the batch, and bad values left in `results` are harm,
+/// whatever the phase. Recording::failure says what ended it, or "".
 Recording record_parts(const Parts& parts);
 
-/// The recording as something that can be run again; independent of it. Nothing if it can't be had.
+/// The recording as something that can be run again; independent of it. Nothing on failure.
 std::optional<Replayer> replayer_of(const Recording& recording);
 
 }  // namespace nanquest

@@ -29,8 +29,8 @@ void add_comparison(const OpenedRegion& opened, const RegionGraph& graph, Verdic
                         number_text(furthest(opened))});
 }
 
-/// True if the culprit is an fp16 overflow that is not why the values are bad. Compiled code keeps fp32
-/// between fused operators, so what overflows one by one need not have done so there.
+/// True if the culprit is an fp16 overflow that is not the reason for the bad values. Compiled code keeps
+/// fp32 between fused operators, so what overflows one by one need not have done so there.
 bool overflowed_only_here(const Case& inner, const Verdict& verdict) {
   const OpRow* op = inner.op();
   if (verdict.cause != Label::fp16_overflow || verdict.precision.fp32 != PrecisionResult::non_finite || !op)
@@ -39,7 +39,7 @@ bool overflowed_only_here(const Case& inner, const Verdict& verdict) {
   return op->output_count > 0 && output && output->dtype == DType::float16;
 }
 
-/// The operator takes the region's place as the culprit.
+/// The operator replaces the region as the culprit.
 void name_inside(const CulpritInfo& inner, CulpritInfo& culprit) {
   culprit.inside = culprit.op;
   culprit.op = inner.op;
@@ -47,7 +47,7 @@ void name_inside(const CulpritInfo& inner, CulpritInfo& culprit) {
   if (!inner.stack.empty()) culprit.stack = inner.stack;
 }
 
-/// The verdict on what is inside takes the place of that on the region.
+/// The verdict on the inside replaces that on the region.
 void take(const Verdict& inner, Verdict& v) {
   name_inside(inner.culprit, v.culprit);
   v.culprit.value = inner.culprit.value;
@@ -92,9 +92,9 @@ Verdict diagnose_inside(const Case& inner, DiagnoseOptions options) {
   return diagnose(inner, same, "", options);
 }
 
-/// The region was given something bad: the operator that reads it first is the culprit, and the cause stays
-/// what it was, but for a number that only what the operator computes tells from data (a rate that is a
-/// tensor).
+/// The region had a bad input: the operator that reads it first is the culprit, and the cause stays the same,
+/// except for a number which only the operator's computation distinguishes from data (a learning rate that is
+/// a tensor).
 void name_reader(const Case& inner, const DiagnoseOptions& options, Verdict& v) {
   const bool reads = inner.op() && inner.culprit().origin != word(Origin::op);
   if (!reads) {
@@ -115,7 +115,7 @@ std::string listed(const std::set<std::string>& names) {
   return text;
 }
 
-/// An operator is told by its own name where its reference ran for it.
+/// An operator is named by its own name if its reference ran for it.
 void use_own_names(const std::set<std::string>& operators, Verdict& v) {
   for (const std::string& name : operators) {
     const std::string reference = trace::reference_name(name);

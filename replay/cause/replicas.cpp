@@ -21,7 +21,7 @@ std::string noted(const SnapshotDoc& doc, const char* key) {
   return entry == doc.environment.end() ? "" : entry->second;
 }
 
-/// Files that say that their weights are alike on the same ranks, their own among them.
+/// Files that say that their weights are alike on the same ranks, including their own.
 std::vector<ReplicaRank> meant_alike(const std::vector<ReplicaRank>& ranks) {
   std::map<std::string, std::vector<ReplicaRank>> by_note;
   for (const ReplicaRank& rank : ranks) {
@@ -36,7 +36,7 @@ std::vector<ReplicaRank> meant_alike(const std::vector<ReplicaRank>& ranks) {
   return most;
 }
 
-/// Names that one of them says are its own affair.
+/// Names that one of them excludes from comparison.
 std::set<std::string> left_alone(const std::vector<ReplicaRank>& ranks) {
   std::set<std::string> names;
   for (const ReplicaRank& rank : ranks) {
@@ -69,7 +69,7 @@ std::int64_t first_difference(const at::Tensor& a, const at::Tensor& b) {
   return at / static_cast<std::int64_t>(a.element_size());
 }
 
-/// Fills in who is odd, of values of which not all are the same.
+/// Fills in which ranks differ, from values that are not all the same.
 void find_odd(const std::vector<at::Tensor>& values, ReplicasInfo& info) {
   std::vector<std::vector<std::size_t>> groups;
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -104,7 +104,7 @@ bool same_ops_until(const SnapshotDoc& one, const SnapshotDoc& other, std::int32
                     });
 }
 
-/// What `op` was recorded to have written: nothing where hashes are missing.
+/// The recorded results of `op`: empty if hashes are missing.
 std::vector<StatsRow> recorded(const SnapshotDoc& doc, std::int32_t op) {
   const TraceGraph graph(doc);
   std::vector<StatsRow> rows;
@@ -132,8 +132,8 @@ bool can_be_hashed(const ReplicaRank& rank) {
   return doc.basis == "every_output" && doc.hash_kind == HashKind::contents && !rank.verified->elsewhere;
 }
 
-/// The ranks computed on the same kind of machine, set up alike: what this one here is does not matter, as it
-/// must give what one of them gave.
+/// The ranks computed on the same kind of machine with the same setup. The machine here does not matter,
+/// since its result must equal that of one of them.
 bool computed_alike(const SnapshotDoc& one, const SnapshotDoc& other) {
   const auto of = [](const SnapshotDoc& doc) {
     auto entries = doc.environment;

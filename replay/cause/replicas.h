@@ -1,5 +1,5 @@
 /// replicas: weights that the ranks of one step should hold alike (their files say so), and what it means if
-/// one rank is bad that no other is.
+/// only one rank is bad.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace nanquest {
 
-/// One rank's file of the step, and what is known of it. All outlive the calls.
+/// One rank's file of the step, and what is known of it. All must outlive the calls.
 struct ReplicaRank {
   const Replayer* replayer = nullptr;
   const RankPart* part = nullptr;
@@ -22,9 +22,9 @@ struct ReplicaRank {
 /// step began. Nothing unless there are two such files and a weight that all of them hold.
 std::optional<ReplicasInfo> compare_replicas(const std::vector<ReplicaRank>& ranks);
 
-/// Why `first` (null: no rank was to blame) alone is bad. Nothing unless it is shown: by weights that are its
-/// own alone; or by its first operation that does not come back, if that was recorded with bad values, gives
-/// in the replay what a healthy rank recorded there, and all before it came back.
+/// Why only `first` (null: no rank was to blame) is bad. Nothing unless it is proved: by weights that only
+/// this rank has; or by its first operation that does not come back, if that was recorded with bad values,
+/// gives in the replay what a healthy rank recorded there, and everything before it came back.
 std::optional<AloneInfo> why_alone(const std::vector<ReplicaRank>& ranks, const RankPart* first,
                                    const std::optional<ReplicasInfo>& replicas);
 

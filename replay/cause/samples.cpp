@@ -21,7 +21,7 @@ bool finite_with(const Case& c, const std::vector<std::int64_t>& samples, std::i
   return c.has_time() && change && run_change(c, change->options) == TrialResult::finite;
 }
 
-/// As many other samples replaced must not help.
+/// Replacing as many other samples must not help.
 void hold_against_others(const Case& c, SampleBisection& b) {
   std::vector<std::int64_t> others = all_but(b.batch, b.donor);
   std::erase_if(others, [&](std::int64_t s) {
@@ -57,7 +57,7 @@ SampleBisection bisect_samples(const Case& c, int max_runs) {
     b.note = "the batch has no samples that can be exchanged one by one";
     return b;
   }
-  // A few donors spread over the batch are enough: if the failure hangs on few samples, most of them are
+  // A few donors spread over the batch are enough: if the failure depends on few samples, most of them are
   // healthy.
   const std::int64_t donors = std::min<std::int64_t>({b.batch, 8, max_runs / 2});
   for (std::int64_t i = 0; i < donors && b.donor < 0; ++i, ++b.runs)

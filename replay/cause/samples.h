@@ -13,13 +13,12 @@ namespace nanquest {
 struct SampleBisection {
   bool known = false;  ///< the batch has samples that can be exchanged one by one
   std::int64_t batch = 0;
-  std::int64_t donor = -1;           ///< the healthy sample that took the others' places; -1 if there is none
+  std::int64_t donor = -1;           ///< the healthy sample that replaced the others; -1 if there is none
   std::vector<std::int64_t> poison;  ///< smallest set found: with these replaced the step is finite
   int runs = 0;
   std::string note;  ///< why there is no answer, "" if there is one
-  /// What was found, and its placebo, as they came out: `poison` replaced, and as many other samples
-  /// replaced. Where the placebo helps too, or there are no others to take, `poison` is empty and `note` says
-  /// why.
+  /// The result and its placebo: `poison` replaced, and as many other samples replaced. If the placebo helps
+  /// too, or there are no others to take, `poison` is empty and `note` says why.
   std::vector<Counterfactual> tried;
 };
 

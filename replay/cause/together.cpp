@@ -22,9 +22,9 @@ namespace nanquest {
 namespace {
 
 constexpr std::size_t kMostRankRows = 65536;
-/// Of trying who is to blame on one rank: another rank's share can't be tried there.
+/// Time limit for finding blame on one rank: another rank's share can't be tried there.
 constexpr double kSecondsPerRank = 20;
-/// Of one rank that are made harmless together, and how many of them are named.
+/// Number of suspects of one rank that are made harmless together, and how many of them are named.
 constexpr std::size_t kMostPlaces = 48, kNamedPlaces = 3;
 
 /// A rank under examination.
@@ -65,8 +65,7 @@ CollectiveAtRank at_rank(const Examined& rank, const CollectivePart& part) {
   return at;
 }
 
-/// Whether the inputs of the collective are what they were: nothing before it came out otherwise than
-/// recorded.
+/// Whether the inputs of the collective are the recorded ones: nothing before it came out otherwise.
 bool came_back_until(const VerifyResult& verified, std::int32_t op) {
   return verified.first_mismatch == kNone || verified.first_mismatch >= op;
 }
@@ -102,7 +101,7 @@ CollectiveInfo collective_info(const CollectiveRun& run, const std::vector<Exami
   return info;
 }
 
-/// Collectives that bring bad values from ranks that have them to ranks that don't, from the first bad one
+/// Collectives that carry bad values from ranks that have them to ranks that don't, from the first bad one
 /// on.
 std::vector<RankHop> follow(const std::vector<CollectiveInfo>& collectives, std::set<std::int32_t> have,
                             const RankPart* first) {
@@ -181,8 +180,8 @@ std::string what_is_changed(const Examined& rank, const std::vector<Suspect>& se
          std::to_string(rank.part.rank);
 }
 
-/// Those that a run still makes: not what a collective brought, nor the copies around it, nor a constant (the
-/// infinities of a mask). Nothing if there are none but `set`.
+/// Suspects that still make bad values in a run: not results of a collective, nor the copies around it, nor a
+/// constant (the infinities of a mask). Nothing if there are only those of `set`.
 std::vector<Suspect> next_makers(const TraceGraph& graph, const RunResult& run,
                                  const std::vector<Suspect>& set) {
   std::vector<Suspect> makers = makers_in(graph, run);
@@ -196,7 +195,7 @@ std::vector<Suspect> next_makers(const TraceGraph& graph, const RunResult& run,
   return makers;
 }
 
-/// All ranks with `set` of one of them made harmless.
+/// All ranks, with `set` of one of them made harmless.
 TogetherRun run_healed(const std::vector<Examined>& ranks, const Examined& from,
                        const std::vector<Suspect>& set, Neutral neutral) {
   std::vector<Lane> lanes;
@@ -209,7 +208,7 @@ TogetherRun run_healed(const std::vector<Examined>& ranks, const Examined& from,
   return run_together(lanes, GoOn::with_computed);
 }
 
-/// The first bad value made harmless; and, where the rank then makes others (a pole's derivative), these too.
+/// The first bad value made harmless; and, if the rank then makes others (a pole's derivative), these too.
 RanksProof prove(const std::vector<Examined>& ranks, const RankPart& first, const TogetherRun& recorded) {
   RanksProof proof;
   const bool harm = std::any_of(recorded.results.begin(), recorded.results.end(),
@@ -242,7 +241,7 @@ RanksProof prove(const std::vector<Examined>& ranks, const RankPart& first, cons
   return proof;
 }
 
-/// Where the first bad value came in that no rank here made.
+/// Where the first bad value arrived that no rank here made.
 void find_where_it_came_from(const std::vector<Examined>& ranks, RanksVerdict& v) {
   for (std::size_t i = 0; i < v.collectives.size(); ++i) {
     const CollectiveInfo& c = v.collectives[i];

@@ -16,12 +16,12 @@ bool speaks_of_magnitudes(Label label) {
          label == Label::loss_scale;
 }
 
-/// The largest magnitudes that one argument of the culprit had, here and in health.
+/// The largest magnitudes of one argument of the culprit, here and in the healthy step.
 struct Largest {
   double here = 0, in_health = 0;
 };
 
-/// What the op that wrote an argument last made of it in a run.
+/// The results, in a run, of the op that last wrote an argument.
 std::optional<double> written_amax(const Case& c, const RunResult& run, OpId writer, SlotId slot) {
   const auto rows = c.graph().written(writer);
   const std::vector<StatsRow>& stats = run.ops[writer.index()].written;
@@ -46,7 +46,7 @@ std::optional<Largest> largest(const Case& c, TwinRun& twin, const RunResult& ru
   return in_health ? std::optional(Largest{here->amax, in_health->amax}) : std::nullopt;
 }
 
-/// The input that is the most out of the common; nothing where the two steps are not the same so far.
+/// The input that differs most; nothing if the two steps are not the same up to there.
 std::optional<Largest> largest_input(const Case& c) {
   TwinRun* const twin = c.twin();
   const RunResult* const run = twin ? twin->run() : nullptr;

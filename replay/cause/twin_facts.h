@@ -7,13 +7,13 @@
 
 namespace nanquest {
 
-/// Adds to the verdict's evidence whether the step is well on the twin's batch, and, for a cause that speaks
-/// of magnitudes, how large the culprit's inputs are there. Nothing where there is no twin, or its run tells
-/// nothing. Runs the step at most once, if nobody has.
+/// Adds to the verdict's evidence whether the step is finite on the twin's batch, and, for a cause about
+/// magnitudes, how large the culprit's inputs are there. Nothing if there is no twin, or its run shows
+/// nothing. Runs the step at most once, if that was not done yet.
 void add_twin_facts(const Case& c, const Finding& finding, Verdict& v);
 
-/// How many times larger the most uncommon input of the culprit is on this batch than on the twin's, with the
-/// same weights; nothing where that isn't known. Runs the step as above.
+/// How many times larger the culprit's most different input is on this batch than on the twin's, with the
+/// same weights; nothing if unknown. Runs the step as above.
 std::optional<double> times_health(const Case& c);
 
 }  // namespace nanquest

@@ -24,8 +24,8 @@ std::string seen_text(const at::Tensor& t) {
   return text;
 }
 
-/// What the op's own reference says of it, if its writer has given one that is here (it may be what ran). It
-/// does not name a cause: it tells whether to look at the kernel or at what it was given.
+/// The result of the op's own reference function, if there is one here (it may be what ran). It does not name
+/// a cause: it shows whether to look at the kernel or at its inputs.
 void hold_against_reference(const Case& c, const OpValues& values, Finding& f) {
   OpRow reference = *c.op();
   if (!trace::is_reference(reference.name)) reference.name = trace::reference_name(reference.name);

@@ -13,7 +13,7 @@
 namespace nanquest {
 namespace {
 
-/// One call's argument of an op on lists as the list of one that its schema asks for.
+/// One call's argument of an op on lists, as the list of one that its schema asks for.
 c10::IValue as_declared(const c10::Argument& declared, const c10::IValue& value) {
   const auto list = declared.type()->cast<c10::ListType>();
   if (!list || value.isList() || value.isNone()) return value;

@@ -1,5 +1,5 @@
-/// call_again: one call of an op, made again outside the replayer: as it was, in another format, or with its
-/// inputs moved to see what the op is like around them.
+/// call_again: one call of an op, made again outside the replayer: unchanged, in another format, or with its
+/// inputs moved to see how the op behaves around them.
 ///
 ///     const CallAgain call(op, arguments);
 ///     if (const auto up = call.one_up()) results = call.in(*up);
@@ -20,24 +20,24 @@ namespace nanquest {
 
 class CallAgain {
  public:
-  /// What takes a tensor's place among the arguments; undefined: it stays.
+  /// What replaces a tensor among the arguments; undefined: it stays.
   using Instead = std::function<at::Tensor(const at::Tensor&)>;
 
-  /// `arguments`: one per schema argument; of an op on lists, those of one of its calls. Tensors are held,
-  /// not copied: make the call before somebody writes into them, or give copies. Never throws.
+  /// `arguments`: one per schema argument; for an op on lists, those of one of its calls. Tensors are held,
+  /// not copied: make the call before they are overwritten, or pass copies. Never throws.
   CallAgain(const OpRow& op, std::vector<c10::IValue> arguments);
 
-  /// The format one precision up of what it was given; nothing if there is none, or no call.
+  /// The format one precision above that of its inputs; nothing if there is none, or no call.
   std::optional<at::ScalarType> one_up() const;
 
   /// The same call; with every floating-point tensor and dtype argument raised to `type`. Nothing if it can't
-  /// be made so, or mustn't be: its results don't follow from its inputs alone (it draws, hands out memory
-  /// that nobody wrote, waits for other processes), or nobody may know its kernel. Writes into copies only
-  /// and gives copies. Never throws.
+  /// be made, or mustn't be: its results don't follow from its inputs alone (it draws random numbers, returns
+  /// uninitialised memory, waits for other processes), or its kernel is unknown. Writes into copies only and
+  /// returns copies. Never throws.
   std::optional<OpResults> as_it_was() const;
   std::optional<OpResults> in(at::ScalarType type, const Instead& instead = {}) const;
 
-  /// This call with its arguments raised for good: what `instead` then sees has that format.
+  /// This call with its arguments raised for good: `instead` then sees that format.
   CallAgain raised_to(at::ScalarType type) const;
 
  private:
@@ -48,13 +48,13 @@ class CallAgain {
   std::vector<c10::IValue> arguments_;
 };
 
-/// The tensors by which a call is told: what it gives, or else what it writes.
+/// The tensors that identify a call: its results, or else what it writes.
 std::vector<at::Tensor> told_by(std::optional<OpResults> results);
 
-/// True for a tensor that an input of a call in fp64 may be moved as: not a number among the arguments.
+/// True for a tensor that may be moved as an input of a call in fp64: not a number among the arguments.
 bool can_be_moved(const at::Tensor& t);
 
-/// A copy that nobody else writes into; lists of tensors are copied element by element.
+/// A copy that is not shared; lists of tensors are copied element by element.
 c10::IValue copy_of(const c10::IValue& value);
 
 }  // namespace nanquest

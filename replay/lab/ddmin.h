@@ -9,8 +9,8 @@
 
 namespace nanquest {
 
-/// `test(all)` must be true. What comes first stays rather than what comes last. At most `budget` calls; what
-/// is then left still passes the test. Calls go into `calls`.
+/// `test(all)` must be true. Earlier elements are preferred over later ones. At most `budget` calls; the
+/// remaining set still passes the test. The number of calls goes into `calls`.
 template <class T>
 std::vector<T> ddmin(std::vector<T> set, const std::function<bool(const std::vector<T>&)>& test, int budget,
                      int* calls = nullptr) {

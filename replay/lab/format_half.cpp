@@ -10,7 +10,7 @@
 namespace nanquest {
 namespace {
 
-/// Rounds to so many significant bits, however large or small the number is.
+/// Rounds to this many significant bits, however large or small the number is.
 void round_finely(const at::Tensor& t, int significant_bits) {
   const at::Tensor finite = at::isfinite(t);
   const auto [mantissa, exponent] = at::frexp(at::where(finite, t, at::zeros_like(t)));

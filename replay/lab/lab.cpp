@@ -8,7 +8,7 @@ namespace nanquest {
 namespace {
 
 constexpr std::size_t kMaxCheckpoints = 6;
-/// A checkpoint nearer than this share of the step saves too little to be worth its memory.
+/// A checkpoint before this share of the step saves too little to be worth its memory.
 constexpr double kWorthwhile = 0.02;
 
 std::atomic<bool> stop_asked{false};

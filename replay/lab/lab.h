@@ -1,10 +1,10 @@
-/// Lab: runs a recorded step again and again, each time with one thing changed, and never runs twice what a
-/// change can't reach.
+/// Lab: runs a recorded step again and again, each time with one thing changed, and never repeats the part
+/// before the change.
 ///
 ///     Lab lab(replayer);
 ///     RunOptions change;
 ///     change.edit.op_precision[op] = Precision::fp32;
-///     RunResult run = lab.run(change);       // goes on from a checkpoint just before `op`
+///     RunResult run = lab.run(change);       // starts from a checkpoint just before `op`
 #pragma once
 
 #include <chrono>
@@ -15,31 +15,31 @@
 
 namespace nanquest {
 
-/// What a lab may use.
+/// The limits of a lab.
 struct LabLimits {
-  double seconds = 0;  ///< of all runs together; 0: 20 times the step, at least 30
-  std::uint64_t checkpoint_bytes = std::uint64_t{2} << 30;  ///< of what checkpoints keep alive
+  double seconds = 0;  ///< seconds of all runs together; 0: 20 times the step, at least 30
+  std::uint64_t checkpoint_bytes = std::uint64_t{2} << 30;  ///< bytes that checkpoints may keep alive
 };
 
 class Lab {
  public:
-  /// `replayer` outlives the lab.
+  /// `replayer` must outlive the lab.
   explicit Lab(const Replayer& replayer, LabLimits limits = {});
 
   /// The step with this change. Runs that change every op, and local runs, begin at the start. `on_op` is
-  /// told of the ops from the first one that the change reaches, or from `seen_from` if that is earlier.
+  /// called for the ops from the first one that the change reaches, or from `seen_from` if that is earlier.
   /// Never throws.
   RunResult run(const RunOptions& options, std::int32_t seen_from = kNone);
 
-  /// False once the time is used up, or after `stop`: searches end with what they have. Asking is cheap.
+  /// False once the time is used up, or after `stop`: searches end with what they have. Cheap to call.
   bool has_time() const { return !stopped() && spent() < seconds(); }
   /// Ends the searches of every lab of this process. May be called by a signal handler.
   static void stop() noexcept;
   static bool stopped() noexcept;
-  /// Seconds since the lab was opened, and how many there are.
+  /// Seconds since the lab was opened, and the limit.
   double spent() const;
   double seconds() const;
-  /// The step as recorded was run elsewhere, and took so long.
+  /// The step as recorded was run elsewhere, and took this long.
   void took(double seconds) { step_seconds_ = seconds; }
   /// Seconds that the step takes as recorded; 0 before it was run.
   double step_seconds() const { return step_seconds_; }

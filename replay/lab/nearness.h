@@ -1,4 +1,4 @@
-/// nearness: is a step that a change made finite also right? Held against the same changed step in fp64.
+/// nearness: is a step that a change made finite also right? Compared with the same changed step in fp64.
 #pragma once
 
 #include <string>
@@ -8,31 +8,31 @@
 
 namespace nanquest {
 
-/// How a changed step differs from what fp64 makes of the same change.
+/// How a changed step differs from the same change in fp64.
 struct Nearness {
   double loss = 0;       ///< |loss - loss in fp64| / |loss in fp64|, or the difference itself below 1
   double gradients = 0;  ///< |g - g in fp64| / |g in fp64| over all gradients together, Euclidean
-  int bad = 0;           ///< ops that give something non-finite and did not before, where fp64 gives none
-  int dead = 0;          ///< ops that give zeros alone and did not before, where fp64 gives numbers
+  int bad = 0;           ///< ops with non-finite results that had none before, and have none in fp64
+  int dead = 0;          ///< ops with only zeros as results that had others before, and have others in fp64
   bool known = false;    ///< false: the step can't be run in fp64, or isn't finite there
 };
 
-/// How far a step may be from fp64 and still be called well; both are compared with `Nearness`. Of 16-bit steps
-/// 0.05 and 0.3, of fp32 steps 0.001 and 0.01: chosen by hand, not calibrated yet.
+/// How far a step may be from fp64 and still count as right; both are compared with `Nearness`. 16-bit steps
+/// 0.05 and 0.3, fp32 steps 0.001 and 0.01: chosen by hand, not calibrated yet.
 struct NearnessLimits {
   double loss = 0, gradients = 0;
 };
 NearnessLimits nearness_limits(const TraceGraph& graph);
 
-/// The reference for a step with this change: the change's edits of values alone, in fp64, gradients kept.
+/// The reference for a step with this change: the change's edits of values only, in fp64, gradients kept.
 RunOptions in_fp64(const TraceGraph& graph, const RunOptions& change);
 
-/// Holds `run`, the step with a change, to `reference`, its run `in_fp64`; both with their gradients kept.
-/// `recorded` is the step as recorded.
+/// Compares `run`, the step with a change, with `reference`, its run `in_fp64`; both with their gradients
+/// kept. `recorded` is the step as recorded.
 Nearness nearness(const TraceGraph& graph, const RunResult& recorded, const RunResult& run,
                   const RunResult& reference);
 
-/// "" if it is near enough and nothing in it died; else what is wrong, for a sentence.
+/// "" if it is near enough and nothing in it became zero or bad; otherwise what is wrong, for a sentence.
 std::string why_not_near(const Nearness& n, const NearnessLimits& limits);
 
 }  // namespace nanquest

@@ -13,7 +13,7 @@
 namespace nanquest::region {
 namespace {
 
-/// The row of a result that is a tensor. What only the run knows of its sizes is as in `like`.
+/// The row of a result that is a tensor. Sizes that only the run knows are as in `like`.
 std::optional<TensorRow> row_of(const Json& told, const at::Tensor& like) {
   if (!told.is_object()) return std::nullopt;
   const auto type = dtype_of(type_named(told.at("dtype").get<std::string>()));
@@ -45,8 +45,8 @@ at::Tensor widened(const at::Tensor& t) {
   return t.defined() && t.is_floating_point() && c10::elementSize(t.scalar_type()) < 4 ? t.to(at::kFloat) : t;
 }
 
-/// In fp32, and rounded to what the graph says that it gives. Operators that write what they are given are
-/// left alone: they would write a copy.
+/// In fp32, and rounded to the format that the graph says. Operators that write their inputs are left alone:
+/// they would write a copy.
 bool rounded(const c10::OperatorHandle& op, const Json& told, std::vector<c10::IValue> arguments,
              std::vector<c10::IValue>& stack) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -83,7 +83,7 @@ bool call_elsewhere(const c10::OperatorHandle& op, const Json& told, std::int64_
     const std::string why = error.what_without_backtrace();
     try {
       if (rounded(op, told, arguments, stack)) return false;
-    } catch (const c10::Error&) {  // the first says more
+    } catch (const c10::Error&) {  // the first error says more
     }
     throw std::runtime_error(why);
   }

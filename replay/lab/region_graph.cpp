@@ -23,9 +23,9 @@ struct RegionGraph::Impl {
   std::vector<RegionNode> nodes;
   std::vector<std::vector<std::string>> stacks;
   std::vector<Json> arguments;  ///< of the nodes
-  std::vector<Json> told;       ///< of the nodes: what they gave, where that lay on a device; else null
+  std::vector<Json> told;       ///< of the nodes: their results if they were on a device; otherwise null
   std::vector<Json> outputs;
-  std::vector<std::size_t> last_reader;  ///< of each value: the node after which nobody needs it
+  std::vector<std::size_t> last_reader;  ///< of each value: the node after which it is not needed
   bool draws = false;
 };
 
@@ -62,10 +62,10 @@ RegionNode node_of(const Json& j, const Json& modules, std::size_t stacks, std::
   return node;
 }
 
-constexpr int kDeepest = 64;  // lists in lists; real ones go to 8
+constexpr int kDeepest = 64;  // depth of lists in lists; real ones go to 8
 
-/// Throws for text that is no JSON, or whose lists are nested so deep that looking into them ends the
-/// process.
+/// Throws for text that is no JSON, or whose lists are nested so deeply that reading them would overflow the
+/// stack.
 Json parsed(const std::string& text) {
   return Json::parse(text, [](int depth, Json::parse_event_t, const Json&) {
     if (depth > kDeepest) throw std::runtime_error("its lists are nested too deep");
@@ -77,8 +77,8 @@ Error bad(const std::string& what) {
   return {ErrorCode::bad_file, "the graph of a compiled region: " + what, ""};
 }
 
-/// What the operator's writer says in plain PyTorch that it computes, if that is here. An operator that
-/// writes what it is given may have done so before it failed.
+/// The operator's reference in plain PyTorch, if there is one here. An operator that writes its inputs may
+/// have done so before it failed.
 std::optional<c10::OperatorHandle> reference_of(const c10::OperatorName& name) {
   auto& dispatcher = c10::Dispatcher::singleton();
   const auto found = dispatcher.findSchema({trace::reference_name(name.name), name.overload_name});
@@ -88,13 +88,13 @@ std::optional<c10::OperatorHandle> reference_of(const c10::OperatorName& name) {
   return found;
 }
 
-/// The first lines of what was thrown, without where in Python that was.
+/// The first lines of the exception, without the Python location.
 std::string reason(const std::exception& error) {
   const std::string all = error.what();
   return all.substr(0, std::min<std::size_t>(all.find("\n\nAt:"), 300));
 }
 
-/// Calls the operator on `stack`. True if it was its own kernel that ran.
+/// Calls the operator on `stack`. True if its own kernel ran.
 bool call_here(const c10::OperatorHandle& op, const Json& told, std::int64_t draw, c10::Device here,
                std::vector<c10::IValue>& stack) {
   const std::vector<c10::IValue> arguments = stack;
@@ -111,15 +111,14 @@ bool call_here(const c10::OperatorHandle& op, const Json& told, std::int64_t dra
   }
 }
 
-/// The operator's results, one value each. What lay on a device is put `here`; `told` says what it gave
-/// there.
+/// The operator's results, one value each. Results on a device are put `here`; `told` describes them.
 Results called(const RegionNode& node, const Json& arguments, const Json& told,
                const std::vector<Results>& values, c10::Device here, std::set<std::string>* stood_in) {
   const std::string name = node.overload.empty() ? node.op : node.op + "." + node.overload;
   const region::OwnOperator* own = region::own_operator(node.op);
   if (!own && trace::is_refused(node.op, node.overload))
     throw std::runtime_error(name + " is never run from a file");
-  // What the region kept for its backward may lie otherwise in memory than its graph was traced with.
+  // What the region kept for its backward may have other strides than when its graph was traced.
   const bool view = node.op == "aten::view" && node.overload.empty();
   const c10::OperatorName called{view ? "aten::reshape" : node.op, node.overload};
   auto handle = own ? std::nullopt : c10::Dispatcher::singleton().findSchema(called);
@@ -139,7 +138,7 @@ Results called(const RegionNode& node, const Json& arguments, const Json& told,
   if (own) return own->run(stack);
   const bool own_kernel = call_here(*handle, told, node.number, here, stack);
   if (stood_in && (missing || !own_kernel)) stood_in->insert(node.op);
-  // A list is what several results of one operator are, as for those that return as many.
+  // Several results of one operator are a list, as for operators that return several.
   if (stack.size() == 1 && stack[0].isTensorList()) {
     Results results;
     for (const at::Tensor& t : stack[0].toTensorVector()) results.emplace_back(t);

@@ -11,7 +11,7 @@ namespace {
 
 using Sizes = std::vector<std::int64_t>;
 
-/// One tensor of coordinates for each of the `sizes`, the last of which runs fastest.
+/// One tensor of coordinates for each of the `sizes`; the last one varies fastest.
 std::vector<at::Tensor> coordinates(at::Tensor flat, const Sizes& sizes) {
   std::vector<at::Tensor> each(sizes.size());
   for (std::size_t d = sizes.size(); d-- > 0;) {
@@ -27,7 +27,7 @@ at::Tensor flattened(const std::vector<at::Tensor>& coordinates, const Sizes& si
   return flat;
 }
 
-/// Of each window of a pooling (whose results are shaped like `windows`) the first coordinate along `axis`.
+/// The first coordinate along `axis` of each window of a pooling (whose results are shaped like `windows`).
 at::Tensor window_begins(const at::Tensor& windows, std::size_t axis, std::size_t axes, std::int64_t stride,
                          std::int64_t padding) {
   Sizes shape(static_cast<std::size_t>(windows.dim()), 1);
@@ -43,7 +43,7 @@ void check(const at::Tensor& t, std::initializer_list<const Sizes*> lists) {
       throw std::runtime_error("a pooling over other than two or three dimensions");
 }
 
-/// Maxima, and where in its window each stands.
+/// Maxima, and the position of each in its window.
 Results max_pool(const std::vector<c10::IValue>& a) {
   const at::Tensor& self = a[0].toTensor();
   const Sizes kernel = a[1].toIntVector(), stride = a[2].toIntVector(), padding = a[3].toIntVector(),
@@ -61,7 +61,7 @@ Results max_pool(const std::vector<c10::IValue>& a) {
   return {values, flattened(inside, kernel).to(at::kChar)};
 }
 
-/// Such places in windows as indices into the input.
+/// Such positions in windows as indices into the input.
 Results indices_of_places(const std::vector<c10::IValue>& a) {
   const at::Tensor places = a[0].toTensor().to(at::kLong);
   const Sizes kernel = a[1].toIntVector(), input = a[2].toIntVector(), stride = a[3].toIntVector(),

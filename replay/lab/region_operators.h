@@ -1,5 +1,5 @@
-/// region_operators: operators of the compiler's own that LibTorch lacks, computed by LibTorch's. Internal to
-/// region_graph.
+/// region_operators: operators of the compiler's own that LibTorch lacks, computed with LibTorch's. Used by
+/// region_graph only.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ struct OwnOperator {
   Results (*run)(const std::vector<c10::IValue>& arguments);  ///< throws what ATen throws
 };
 
-/// By its name ("prims::…"); null if it is none of them. Lives as long as the program.
+/// By its name ("prims::…"); null if it is none of them. Valid as long as the program runs.
 const OwnOperator* own_operator(const std::string& name);
 
 }  // namespace nanquest::region

@@ -46,7 +46,7 @@ double real(const Json& j) {
   refuse("a number was expected");
 }
 
-/// A reference gives what it names; a number of the JSON one of its own kind.
+/// A reference gives what it names; a number of the JSON gives one of its kind.
 c10::IValue number(const Json& j, const std::vector<Results>& values) {
   if (is_reference(j)) return referred(j, values);
   if (j.is_boolean()) return j.get<bool>();
@@ -75,7 +75,7 @@ at::Tensor tensor(const Json& j, const std::vector<Results>& values) {
   return wrapped;
 }
 
-/// How often a list's only element stands: `int[2] stride` may be given as one number.
+/// Length of a list whose only element may be given as one number: `int[2] stride`.
 std::size_t length_of(const Json& j, const c10::Argument& wanted) {
   return j.is_array() ? j.size() : static_cast<std::size_t>(std::clamp(wanted.N().value_or(1), 1, 8));
 }
@@ -120,7 +120,8 @@ c10::IValue converted(const Json& j, const c10::Argument& wanted, const c10::Typ
     case TypeKind::OptionalType:
       if (j.is_null()) return {};
       return converted(j, wanted, type->expectRef<c10::OptionalType>().getElementType(), values);
-    case TypeKind::TensorType:  // Python's None is an undefined one, also where the schema knows of none
+    case TypeKind::TensorType:  // Python's None is an undefined tensor, even if the schema has no optional
+                                // one
       return j.is_null() ? at::Tensor() : tensor(j, values);
     case TypeKind::ListType:
       return list(j, wanted, type->expectRef<c10::ListType>().getElementType(), values);

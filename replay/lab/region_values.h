@@ -1,5 +1,5 @@
 /// region_values: arguments of a compiled region's operators, from JSON to what the operator's schema wants.
-/// Internal to region_graph.
+/// Used by region_graph only.
 #pragma once
 
 #include <ATen/core/function_schema.h>
@@ -14,7 +14,7 @@ namespace nanquest::region {
 
 using Json = nlohmann::json;
 
-/// What a node gave: several values for an operator that returns several.
+/// The results of a node: several values for an operator that returns several.
 using Results = std::vector<c10::IValue>;
 
 /// The value that {"value": 7} or {"value": 7, "item": 1} names. Throws if there is none.
@@ -31,7 +31,7 @@ at::ScalarType type_named(const std::string& name);
 /// Arithmetic on sizes: "add", "mul", "floordiv", … Throws for another word.
 c10::IValue arithmetic(const std::string& word, const Json& arguments, const std::vector<Results>& values);
 
-/// A small tensor that is written into the graph; `here` if it lay on a device.
+/// A small tensor that is written into the graph; `here` if it was on a device.
 at::Tensor constant(const Json& j, c10::Device here);
 
 }  // namespace nanquest::region

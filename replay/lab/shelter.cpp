@@ -47,14 +47,14 @@ class SharedText {
   char* text_;
 };
 
-/// Status of a child that ran `work`, as waitpid gives it; -1 if there is none.
+/// Status of a child process that ran `work`, as from waitpid; -1 if there is none.
 int status_of(const std::function<int()>& work) {
   std::fflush(nullptr);
   const pid_t parent = getpid(), child = fork();
   if (child < 0) return -1;
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    setpgid(0, 0);  // what is passed on comes by way of the parent, once; Ctrl-Z stops the parent alone
+    setpgid(0, 0);  // signals come by way of the parent, once; Ctrl-Z stops only the parent
     if (getppid() != parent) _exit(128 + SIGKILL);
     const int code = work();
     std::fflush(nullptr);
@@ -72,7 +72,7 @@ int status_of(const std::function<int()>& work) {
   return status;
 }
 
-/// 128 + the signal that ended it, as shells say it, or its exit code.
+/// 128 + the signal that ended it, as in shells, or its exit code.
 int code_of(int status) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

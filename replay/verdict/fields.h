@@ -1,4 +1,4 @@
-/// fields: a small JSON file described once, for its writer and its reader.
+/// fields: the members of a small JSON file described once, for its writer and its reader.
 ///
 ///     void describe(auto& file, As<Fix> auto& fix) {  // file: JsonWriter or JsonReader
 ///       file.field("change", fix.change);
@@ -9,8 +9,8 @@
 ///     Result<Fix> fix = json_value<Fix>(head, text);
 ///
 /// Members are written in the order of the description. A reader ignores members that are not described,
-/// keeps the default of one that is missing or null, and names the first that holds what it can't by its
-/// path. For verdicts, rehearsals and what the viewer keeps (viewer/model/desk).
+/// keeps the default of one that is missing or null, and names the path of the first member with an invalid
+/// value. Used for verdicts, rehearsals and what the viewer stores (viewer/model/desk).
 #pragma once
 
 #include <charconv>
@@ -52,19 +52,19 @@ class JsonWriter {
     json[key] = known ? of(value) : Json(nullptr);
   }
   void text_or_null(const char* key, const std::string& text) { or_null(!text.empty(), key, text); }
-  /// No such member unless `written`.
+  /// Left out unless `written`.
   template <class T>
   void only_if(bool written, const char* key, const T& value) {
     if (written) field(key, value);
   }
-  /// A member for other programs, which follows from the others: it is not read.
+  /// A member for other programs that follows from the others: it is not read.
   template <class T>
   void derived(bool written, const char* key, const T& value) {
     only_if(written, key, value);
   }
   /// A number from 0 to 1, in hundredths.
   void fraction(const char* key, double value) { field(key, std::round(value * 100) / 100); }
-  /// Members of an object of the file that is none in the program: `members` gets the writer of that object.
+  /// Members of an object that exists in the file only: `members` gets the writer of that object.
   template <class F>
   void group(const char* key, F&& members, bool known = true) {
     JsonWriter inner;
@@ -110,7 +110,7 @@ class JsonWriter {
 /// Reads the members of a JSON object into typed variables.
 class JsonReader {
  public:
-  /// Of the first member that can't be read, `wrong` gets the sentence that says so.
+  /// `wrong` gets an error message for the first member that can't be read.
   JsonReader(const Json& object, std::string path, std::string& wrong)
       : object_(object), path_(std::move(path)), wrong_(wrong) {}
 
@@ -153,7 +153,7 @@ class JsonReader {
         }
       });
   }
-  /// Says that the member can't be what it holds: "culprit.index: "x" is not a whole number".
+  /// Sets the message that the member has an invalid value: "culprit.index: "x" is not a whole number".
   void fail(const std::string& key, const Json& found, const std::string& wanted) const {
     if (!wrong_.empty()) return;
     const std::string text = found.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -188,7 +188,7 @@ class JsonReader {
     if (!json.is_array()) return fail(key, json, "a list");
     for (const Json& one : json) {
       T& value = values.emplace_back();
-      if constexpr (std::same_as<T, double>) {  // as JsonWriter writes what is not finite
+      if constexpr (std::same_as<T, double>) {  // as JsonWriter writes numbers that are not finite
         if (one.is_null()) value = std::nan("");
         if (one.is_null()) continue;
       }
@@ -196,7 +196,7 @@ class JsonReader {
     }
   }
 
-  // scalar(json, out): true if `json` holds what `out` can; `wanted(out)` says what that would be.
+  // scalar(json, out): true if `json` holds a value for `out`; `wanted(out)` says which kind is expected.
   static bool scalar(const Json& j, std::string& out) {
     return j.is_string() && (out = j.get<std::string>(), true);
   }
@@ -239,12 +239,12 @@ class JsonReader {
   std::string& wrong_;
 };
 
-/// What a file begins with, and how its errors are worded.
+/// What a file begins with, and the words of its errors.
 struct JsonHead {
   const char* format;      ///< "nanquest.verdict"
   const char* name;        ///< "verdict": errors begin with it
-  std::int64_t version;    ///< that is written; all before it are read
-  const char* again = "";  ///< how to make such a file anew, as a hint
+  std::int64_t version;    ///< written; all earlier versions are read
+  const char* again = "";  ///< a hint: how to make such a file again
 };
 
 /// The file's content: `head`, then `value` as it is described; indented, ends with a newline. Bytes that are
@@ -259,7 +259,7 @@ std::string json_text(const JsonHead& head, const T& value) {
 }
 
 /// Reads what `json_text` wrote. `bad_file` if it is no file of this format, of a newer version, or a member
-/// holds what it can't.
+/// has an invalid value.
 template <class T>
 Result<T> json_value(const JsonHead& head, const std::string& text) {
   const auto bad = [&](const std::string& message, const std::string& hint) {

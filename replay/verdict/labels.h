@@ -1,8 +1,8 @@
-/// labels: the names of causes, as they stand in a verdict, and what each means.
+/// labels: the names of causes, as they are written in a verdict, and what each means.
 ///
 /// All labels that a verdict may hold are here, also those that no cause can prove yet: a reader of verdicts
-/// needs the names, not the proofs. A proof is a file of replay/cause/causes. The file word of a label is its
-/// name in capitals (words.h).
+/// needs the names, not the proofs. A proof is a file of replay/cause/causes. The word of a label in the file
+/// is its name in capitals (words.h).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-/// numbers: numbers as a sentence of a verdict says them.
+/// numbers: numbers as sentences of a verdict write them.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The rule: which change cures a run, and what that says about its root.
+// The rule: which change prevents a failure of a run, and what that says about its root.
 #include "replay/verdict/rehearsal.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ constexpr std::array kPrices = std::to_array<Price>(
 constexpr std::string_view kWider = "PRECISION";
 constexpr Price kOther = {"", "UNKNOWN", 5};
 
-/// The dearest part of "lr=*0.5,clip=1".
+/// The most expensive part of "lr=*0.5,clip=1".
 Price price_of(const std::string& change) {
   Price dearest = {"", "UNKNOWN", -1};
   const Result<std::vector<SettingChange>> parts = parse_settings(change);
@@ -44,7 +44,7 @@ Price price_of(const std::string& change) {
   return dearest;
 }
 
-/// Mean of what is known of `losses`; NaN if that is nothing.
+/// Mean of the known `losses`; NaN if there are none.
 double mean_of(std::span<const double> losses) {
   double sum = 0, count = 0;
   for (const double loss : losses)
@@ -52,14 +52,14 @@ double mean_of(std::span<const double> losses) {
   return count > 0 ? sum / count : std::nan("");
 }
 
-/// Losses of the steps [from, to); none if the run has not seen all of them.
+/// Losses of the steps [from, to); none if the run does not have all of them.
 std::span<const double> between(const RehearsedRun& run, std::int64_t from, std::int64_t to) {
   if (from >= to || from < run.first_step || to > run.end()) return {};
   return std::span(run.losses)
       .subspan(static_cast<std::size_t>(from - run.first_step), static_cast<std::size_t>(to - from));
 }
 
-/// How much a mean of losses may be off by what one batch differs from the next.
+/// The uncertainty of a mean loss because batches differ.
 double scatter(std::span<const double> losses) {
   double sum = 0, count = 0;
   for (std::size_t i = 1; i < losses.size(); ++i)
@@ -79,17 +79,17 @@ bool tried(const RehearsedRun& run) {
   return run.not_tried.empty();
 }
 
-/// What the changes are held against.
+/// What the changes are compared with.
 struct Baseline {
   std::vector<const RehearsedRun*> runs;
   bool failed = false;                               ///< any of them
   std::int64_t earliest = 0, latest = 0;             ///< bad steps
   std::int64_t from = 0, to = 0;                     ///< common steps
   double most = std::nan(""), least = std::nan("");  ///< means over them
-  double off = 0;                                    ///< what a mean may be off by
+  double off = 0;                                    ///< uncertainty of a mean
 };
 
-/// Why no root can be claimed; "" if one can.
+/// Why no root can be named; "" if one can.
 std::string doubt_of(const Rehearsal& r, const Baseline& baseline) {
   if (r.runs.empty() || r.runs.front().kind != RehearsedKind::unchanged) return "there is no unchanged run";
   const RehearsedRun& unchanged = r.runs.front();
@@ -137,7 +137,7 @@ Baseline baseline_of(const Rehearsal& r) {
   return b;
 }
 
-/// Good steps past the latest failure that verify something: on batches that did not come before.
+/// Good steps after the latest failure that verify something: on batches that were not used before.
 std::int64_t fresh_past(const Rehearsal& r, const RehearsedRun& run, const Baseline& b) {
   return std::min(run.end(), r.again.value_or(run.end())) - 1 - b.latest;
 }
@@ -149,10 +149,10 @@ void judge_run(const Rehearsal& r, RehearsedRun& run, const Baseline& b, bool cl
   run.mean = mean_of(between(run, b.from, b.to));
   run.end_mean = mean_of(losses.last(window));
   run.outlives = claims && run.end() >= b.latest + kOutlive;
-  // By the scatter that it has there itself: what explodes later scatters without end.
+  // By the scatter that it has there itself: a run that explodes later scatters more and more.
   const std::span<const double> before =
       std::isnan(run.mean) ? losses.first(window) : between(run, b.from, b.to);
-  // Nor may it end above what it began with: beside a jump of the loss everything scatters.
+  // Nor may it end above its beginning: beside a jump of the loss everything scatters.
   const std::span<const double> begun = losses.first(window);
   run.learns = run.end_mean <= mean_of(before) + 2 * scatter(before) &&
                run.end_mean <= mean_of(begun) + 2 * scatter(begun);
@@ -209,8 +209,8 @@ RehearsedRoot root_of(const Rehearsal& r, const Baseline& b) {
   RehearsedRoot root;
   Price cheapest = {"", "UNKNOWN", kOther.price + 1};
   const RehearsedRun* with = nullptr;
-  // Where values grow and growing less cures the run, a wider format only delays the failure; growth alone
-  // says nothing.
+  // If values grow, and a setting that makes them grow less prevents the failure, a wider format only delays
+  // it; growth alone says nothing.
   const bool slower = std::any_of(r.runs.begin(), r.runs.end(), [](const RehearsedRun& run) {
     return run.cures && price_of(run.change).cause == "DIVERGENCE";
   });

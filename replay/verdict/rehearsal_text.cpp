@@ -18,14 +18,14 @@ std::string step_or_dash(const std::optional<std::int64_t>& step) {
   return step ? std::to_string(*step) : "–";
 }
 
-/// "3.3110 to 3.4021", one number if there is no more.
+/// "3.3110 to 3.4021", one number if both are equal.
 std::string range(double least, double most) {
   return number_or_dash(least) == number_or_dash(most)
              ? number_or_dash(least)
              : number_or_dash(least) + " to " + number_or_dash(most);
 }
 
-/// What fits into a column: a dash is three bytes wide and one column.
+/// Padding to a column: a dash is three bytes wide and one column.
 std::string in_column(const std::string& text, std::size_t width, bool left = false) {
   std::size_t columns = 0;
   for (const char c : text) columns += (static_cast<unsigned char>(c) & 0xC0) != 0x80 ? 1 : 0;
@@ -41,7 +41,7 @@ std::string row(const std::string& name, const std::string& bad, const std::stri
   return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
 }
 
-/// Placebos in one row: least and most of each column.
+/// Placebos in one row: minimum and maximum of each column.
 std::string placebo_row(const Rehearsal& r, std::size_t width) {
   double least = std::nan(""), most = least;
   std::optional<std::int64_t> first, last;

@@ -28,7 +28,7 @@ RootCause root_of(const RehearsedRoot& found, const Verdict& verdict, const std:
   return root;
 }
 
-/// Nobody is sent to look for what was tried.
+/// What was tried is not advised again.
 void advise(std::string& advice, const RootCause& root) {
   for (const bool alone : {false, true}) {
     const std::string sentence = root_advice(alone);

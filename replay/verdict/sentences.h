@@ -1,4 +1,4 @@
-/// sentences: what a verdict says of its own proof, as terminal, Markdown and viewer all say it.
+/// sentences: what a verdict says of its own proof, the same for terminal, Markdown and viewer.
 #pragma once
 
 #include <string>
@@ -7,25 +7,24 @@
 
 namespace nanquest {
 
-/// "aten::log in head (op 12)"; an outside value by its name and first reader.
+/// "aten::log in head (op 12)"; for an outside value its name and first reader.
 std::string blamed_text(const Blamed& blamed);
 
-/// "aten::log in head, micro-batch 3 of 4, stage 2 of 2, op 12": the op of the culprit of one of several
-/// ranks.
+/// "aten::log in head, micro-batch 3 of 4, stage 2 of 2, op 12": the culprit's op, for one of several ranks.
 std::string op_text(const RankCulprit& culprit);
 
-/// What was found by replacing suspects' bad values; "" if nothing was tried.
+/// The result of replacing suspects' bad values; "" if nothing was tried.
 std::string blame_text(const BlameInfo& blame);
 
-/// "DOMAIN: 3 of 3 bad elements lie below 0; against it: …". What speaks against a claim is said in full,
-/// what speaks for it by its first fact.
+/// "DOMAIN: 3 of 3 bad elements lie below 0; against it: …". All facts against a claim, and the first fact
+/// for it.
 std::string claim_text(const Claim& claim);
 
-/// What was tried to prove the fix: "with \"…\" the step is finite. A control change of the same size did not
-/// help, and no smaller change is a fix".
+/// How the fix was tested: "with \"…\" the step is finite. A control change of the same size did not help,
+/// and no smaller change is a fix".
 std::string fix_text(const Fix& fix);
 
-/// What came out of a change, and why a finite step is no fix: "finite, but 3 ops now give zeros alone where
+/// The result of a change, and why a finite step is no fix: "finite, but 3 ops now give zeros alone where
 /// fp64 gives numbers".
 std::string trial_text(const Counterfactual& trial);
 
@@ -44,10 +43,10 @@ std::string precision_text(const Verdict& verdict);
 /// "12 ops (aten::mul (8), aten::add_ (4)), the loss and 3 gradients"; "" if everything was looked at.
 std::string unseen_text(const Unseen& unseen);
 
-/// Of a step in which nothing harmful was found: that it holds none, or what could not be looked at.
+/// For a step in which nothing harmful was found: that there is none, or what could not be looked at.
 std::string nothing_text(const Verdict& verdict);
 
-/// What to do where not everything was looked at.
+/// What to do if not everything was looked at.
 std::string unseen_advice();
 
 }  // namespace nanquest

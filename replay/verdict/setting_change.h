@@ -1,9 +1,10 @@
-/// setting_change: what `--set` takes, for every program that has it: KEY=VALUE, or KEY=*FACTOR for a number.
+/// setting_change: the syntax of `--set`, for every program that has it: KEY=VALUE, or KEY=*FACTOR for a
+/// number.
 ///
 ///     Result<std::vector<SettingChange>> changes = parse_settings("lr=*0.5,weight_decay=0.1");
 ///     // changes->at(0): key "lr", value "*0.5", factor, number 0.5
 ///
-/// Which keys there are, and what they mean, is the program's own business.
+/// Which keys there are, and what they mean, is defined by the program.
 #pragma once
 
 #include <optional>
@@ -14,18 +15,18 @@
 
 namespace nanquest {
 
-/// One setting that is to be another.
+/// One setting to change.
 struct SettingChange {
   std::string key;                    ///< with dashes: "weight-decay"
   std::string value = {};             ///< as typed, not empty
   bool factor = false;                ///< `value` begins with *
-  std::optional<double> number = {};  ///< of `value`, behind the *; nothing if it is no finite number
+  std::optional<double> number = {};  ///< of `value`, without the *; nothing if it is no finite number
 
-  /// A finite number that is no factor.
+  /// True for a finite number that is no factor.
   std::optional<double> plain() const { return factor ? std::nullopt : number; }
 };
 
-/// One change: all behind the first = is its value. `usage` without a key or a value.
+/// One change: everything after the first = is its value. `usage` without a key or a value.
 Result<SettingChange> parse_setting(const std::string& text);
 /// Several, joined by commas; a value may be a list: "skip=3,4,lr=*0.5" is two.
 Result<std::vector<SettingChange>> parse_settings(const std::string& text);

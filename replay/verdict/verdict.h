@@ -3,8 +3,8 @@
 ///     Result<Verdict> v = read_verdict("run/incidents/step-00000131.r0.json");
 ///     if (v && v->found) std::cout << word(v->cause) << ", " << meaning(v->cause) << '\n';
 ///
-/// Plain data without torch: `diagnose` (replay/cause/diagnose.h) fills it, replay/report puts it into words,
-/// the viewer shows it. It never decides anything.
+/// Plain data without torch: `diagnose` (replay/cause/diagnose.h) fills it, replay/report writes it as text,
+/// the viewer shows it. It decides nothing.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@
 
 namespace nanquest {
 
-/// One measured fact: what, its value, and the limit that it is held against ("" if there is none).
+/// One measured fact: what, its value, and the limit that it is compared with ("" if there is none).
 struct Evidence {
   std::string name, value;
   std::string limit = {};
-  std::vector<double> series = {};  ///< the numbers behind it, one a step, oldest first; NaN where none was
+  std::vector<double> series = {};  ///< the numbers behind it, one per step, oldest first; NaN if not
                                     ///< measured; may be empty
 };
 
@@ -32,8 +32,8 @@ struct Counterfactual {
   TrialResult result = TrialResult::failed;
   Scope scope = Scope::step;
   std::int64_t steps = 1;
-  /// The step is finite with the change and yet not as it should be: "3 ops now give zeros alone where fp64
-  /// gives numbers". Such a change is no fix.
+  /// Why a finite step with the change is still wrong: "3 ops now give zeros alone where fp64 gives numbers".
+  /// Such a change is no fix.
   std::string not_a_fix = {};
 };
 
@@ -41,32 +41,33 @@ struct Counterfactual {
 struct Fix {
   std::string change, advice;
   Scope scope = Scope::step;
-  bool verified = false;        ///< finite with it, the placebo failed, nothing smaller fixes it
+  bool verified = false;        ///< finite with it, the placebo failed, and nothing smaller is a fix
   bool placebo_failed = false;  ///< a control change of the same size did not fix it
   bool minimal = false;
 };
 
-/// A step that another kind of device replayed than recorded it, or the same one with other bits (kernels
-/// that add in any order): how near its values came, in norm and largest magnitude.
+/// A step that was replayed on another kind of device than recorded, or on the same one with other bits
+/// (kernels that add in any order): how near its values came, in norm and largest magnitude.
 struct Elsewhere {
   std::string recorded_on, replayed_on;  ///< "cuda:0", "cpu"
-  double bound = 0;                      ///< how far a value may be off, relative: the widest of the step
-  double distance = 0;                   ///< how far the worst of those within it is
+  double bound = 0;                      ///< how far a value may be off, relative: the largest bound of the
+                                         ///< step
+  double distance = 0;                   ///< how far the worst of those within bounds is off
   std::int64_t outside = 0;              ///< outputs that are further off
 };
 
-/// How faithfully the step came back.
+/// How exactly the step came back.
 struct Reproduction {
   bool bit_exact = false;
   Basis basis = Basis::every_output;
   std::int64_t outputs_compared = 0, mismatched = 0, opaque_ops = 0;
-  std::optional<std::int64_t>
-      first_mismatch;                       ///< op index; elsewhere the first outside the bounds, if one is
+  std::optional<std::int64_t> first_mismatch;  ///< op index; otherwise the first outside the bounds, if there
+                                               ///< is one
   std::vector<std::string> differences;     ///< environment entries that differ from the recording's
-  std::optional<Elsewhere> elsewhere = {};  ///< nothing where one kind of device gave the same bits
+  std::optional<Elsewhere> elsewhere = {};  ///< nothing if one kind of device gave the same bits
   std::int64_t failed_ops = 0;              ///< could not be run, and were not recorded
 
-  /// On which basis the replay is taken for the recorded event.
+  /// What the replay was compared by, to show that it is the recorded event.
   Agreement agreement() const {
     if (outputs_compared <= 0) return Agreement::not_compared;
     if (bit_exact) return Agreement::bit_for_bit;
@@ -77,27 +78,27 @@ struct Reproduction {
 
 /// The first non-finite output, or the bad value that came from outside.
 struct CulpritInfo {
-  std::string op;           ///< "aten::mm"; "" when no op read the bad value
+  std::string op;           ///< "aten::mm"; "" if no op read the bad value
   std::int64_t index = -1;  ///< row of the trace, -1 if none
   std::string node;         ///< backward node, "" outside backward
   std::string module;       ///< "" is the root
-  std::string inside;  ///< `op` is one of this op's own, which is row `index`: "nanquest::compiled_region"
+  std::string inside;  ///< `op` is an op inside this one, which is row `index`: "nanquest::compiled_region"
   std::string tensor;  ///< name of the bad input, weight, buffer or state
   BadValue value = BadValue::none;
   std::uint64_t count = 0;  ///< bad elements
   std::vector<std::int64_t> first;
   std::vector<std::string> stack;  ///< innermost first
-  std::string part = {};  ///< of a `tensor` that is spread over processes: which this one holds, in words
-  std::string pass = {};  ///< of a pipeline: "micro-batch 3 of 4, stage 2 of 2"
+  std::string part = {};           ///< for a sharded `tensor`: which part this process holds, in words
+  std::string pass = {};           ///< of a pipeline: "micro-batch 3 of 4, stage 2 of 2"
 };
 
-/// One place that is to blame, or was cleared of it.
+/// One place that is to blame, or was excluded.
 struct Blamed {
-  std::string op;           ///< "aten::log"; of an outside value the first op that read it
+  std::string op;           ///< "aten::log"; for an outside value the first op that read it
   std::int64_t index = -1;  ///< row of the trace
   std::string module;       ///< "" is the root
   std::optional<Phase> phase;
-  std::string tensor;  ///< name of the outside value; "" for what an op made
+  std::string tensor;  ///< name of the outside value; "" if an op made the value
 };
 
 /// What is to blame, by experiment: replacing only the bad values of `set` makes the step finite, and no
@@ -108,8 +109,8 @@ struct BlameInfo {
       set;  ///< in the order of the step, the culprit first; empty if no set made the step finite
   std::vector<Blamed> intended;  ///< infinities that were put in on purpose
   std::int64_t runs = 0;         ///< of the step
-  /// Collectives for which this rank's own part stood in for all ranks', as the other ranks' files were
-  /// not used: what is to blame on this rank is shown, that the step is finite with all ranks is not.
+  /// Collectives for which this rank's own part was used for all ranks', because the other ranks' files were
+  /// not used. What is to blame on this rank is shown; that the step is finite with all ranks is not.
   std::vector<Blamed> assumed;
 };
 
@@ -119,23 +120,22 @@ struct Claim {
   std::vector<std::string> facts_for, facts_against;
 };
 
-/// What made the values that went wrong, steps before: found by running them again, changed (rehearsal.h).
+/// What made the values go wrong in earlier steps: found by running them again, changed (rehearsal.h).
 struct RootCause {
   Label cause = Label::unknown;
-  std::string change;      ///< the cheapest that cured it; "" if nothing did
-  std::int64_t steps = 0;  ///< good ones past the failure, with `change`
+  std::string change;      ///< the cheapest change that cured it; "" if none did
+  std::int64_t steps = 0;  ///< good steps after the failure, with `change`
   Scope scope = Scope::run;
-  bool verified = false;                            ///< for the run: the steps are enough
-  std::vector<std::string> cured = {}, tried = {};  ///< all that cured it; all that was tried
+  bool verified = false;                            ///< verified for the run: there are enough steps
+  std::vector<std::string> cured = {}, tried = {};  ///< all that cured it; all that were tried
   std::string explanation = {};                     ///< one sentence
-  std::string file = {};  ///< name of the rehearsal, which has the losses of all runs
+  std::string file = {};  ///< name of the rehearsal file, which has the losses of all runs
 };
 
-/// Values of the step that neither the recording nor a replay has.
+/// Values of the step that are neither recorded nor replayed.
 struct Unseen {
-  std::int64_t ops = 0;  ///< that made such values
-  std::vector<std::pair<std::string, std::int64_t>>
-      names;  ///< of them and how often, the most frequent first
+  std::int64_t ops = 0;                                     ///< that made such values
+  std::vector<std::pair<std::string, std::int64_t>> names;  ///< of them, with counts, the most frequent first
   bool loss = false;
   std::int64_t gradients = 0;
 
@@ -150,20 +150,21 @@ struct PrecisionInfo {
 /// One rank's first bad value.
 struct RankCulprit {
   std::int32_t rank = 0;
-  std::string op, module;      ///< for a value from outside the op that read it; "" if none did, or the root
+  std::string op, module;      ///< for a value from outside the op that read it; "" if there is none, or for
+                               ///< the root
   std::int64_t index = -1;     ///< row of that rank's trace
   std::string file;            ///< that rank's snapshot
-  Origin origin = Origin::op;  ///< anything but `op`: `tensor` was bad when the step began
+  Origin origin = Origin::op;  ///< if it is not `op`: `tensor` was bad when the step began
   std::string tensor;
   std::int64_t step =
-      -1;  ///< of an earlier step, whose bad weight came to this rank between the steps; else -1
+      -1;  ///< number of an earlier step, whose bad weight came to this rank between the steps; otherwise -1
   std::string part = {}, pass = {};  ///< as in CulpritInfo
 };
 
-/// A step of several processes: what its ranks' files say together.
+/// A step of several processes: what its ranks' files show together.
 struct Ranks {
   std::int32_t world_size = 1;
-  bool local = true;                 ///< made on this rank; otherwise a collective brought it
+  bool local = true;                 ///< made on this rank; otherwise it came by a collective
   std::string arrived_by;            ///< "c10d::allreduce_"; "" if it is local, or came between the steps
   std::int64_t arrived_index = -1;   ///< its row in this rank's trace
   std::optional<RankCulprit> first;  ///< the first rank that made one, if its file is here
@@ -177,13 +178,13 @@ struct Verdict {
   std::string snapshot;
   std::int64_t step = 0;
   std::int32_t rank = 0;
-  bool found = true;  ///< false: nothing harmful was seen; the step holds none if `unseen` is empty
+  bool found = true;  ///< false: nothing harmful was found; the step holds none if `unseen` is empty
   Unseen unseen;
   Reproduction reproduction;
   std::optional<Phase> phase;
   CulpritInfo culprit;
   BlameInfo blame;
-  std::vector<Claim> claims;      ///< the one that won first
+  std::vector<Claim> claims;      ///< the accepted one first
   std::optional<RootCause> root;  ///< nothing until it was tried
   Origin origin = Origin::op;
   Label cause = Label::unknown;
@@ -194,7 +195,7 @@ struct Verdict {
   std::vector<Evidence> evidence;
   std::vector<Counterfactual> counterfactuals;
   std::optional<Fix> fix;               ///< only a verified one
-  std::string advice;                   ///< what to do, also when no fix was verified
+  std::string advice;                   ///< what to do, also if no fix was verified
   std::vector<std::int64_t> poison;     ///< samples of the batch without which the step is finite
   std::int64_t batch = 0;               ///< samples in the batch, 0 if unknown
   std::vector<std::string> poison_ids;  ///< their ids, if the run gave any

@@ -1,10 +1,10 @@
-/// words: every choice of the contract as a type, with the word that stands for it in the file.
+/// words: every choice of the contract as a type, with its word in the file.
 ///
 ///     std::string text(word(Origin::parameter));            // "parameter"
 ///     std::optional<Origin> o = from_word<Origin>("buffer");
 ///
 /// A new value of an enum goes here and into its table in words.cpp. Readers of an older version refuse a
-/// word that they don't know, by the name of its field.
+/// word that they don't know, with the name of its field.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +26,11 @@ enum class Origin : std::uint8_t {
   buffer,
   optimizer_state,
   gradient,  ///< one that the parameter had before the step
-  setting,   ///< a number that the program chose: a rate, a temperature
+  setting,   ///< a number that the program chose: a learning rate, a temperature
   loss_scale,
   multi_step
 };
-/// It was bad before the step computed anything of it.
+/// It was bad before the step computed anything from it.
 constexpr bool came_from_outside(Origin origin) {
   return origin != Origin::op && origin != Origin::multi_step;
 }
@@ -41,7 +41,7 @@ enum class BadValue : std::uint8_t { none, nan, plus_inf, minus_inf, mixed, sile
 /// A whole step in another precision.
 enum class PrecisionResult : std::uint8_t { not_run, finite, non_finite };
 
-/// What the runs in other precisions say: finite one format up, and so it stays (`curable`); finite now, but
+/// What the runs in other precisions show: finite one format up, and stays so (`curable`); finite now, but
 /// values keep growing (`delayed`); the same op fails in fp64 (`structural`); the bad value came in with data
 /// or state (`not_a_precision_matter`).
 enum class PrecisionVerdict : std::uint8_t { curable, delayed, structural, not_a_precision_matter };
@@ -51,7 +51,7 @@ enum class PrecisionVerdict : std::uint8_t { curable, delayed, structural, not_a
 enum class Basis : std::uint8_t { every_output, survivors };
 
 /// How the replay agrees with the recording. `within_bounds`: another device recorded it, and all values are
-/// as near as two devices can be asked to be.
+/// as near as can be expected of two devices.
 enum class Agreement : std::uint8_t { bit_for_bit, within_bounds, differs, not_compared };
 
 /// What a counterfactual changes.
@@ -60,10 +60,10 @@ enum class ChangeKind : std::uint8_t { precision, data, op, hyperparameter, plac
 /// How far the run with a change went.
 enum class Scope : std::uint8_t { op, region, step, run };
 
-/// What came out of the step with a change. `failed`: an op could not run that runs as recorded.
+/// The result of the step with a change. `failed`: an op could not run that runs as recorded.
 enum class TrialResult : std::uint8_t { finite, non_finite, failed };
 
-/// What a run of a rehearsal changes: nothing, a last bit of one weight, or what was asked for.
+/// What a run of a rehearsal changes: nothing, a last bit of one weight, or the requested setting.
 enum class RehearsedKind : std::uint8_t { unchanged, placebo, change };
 
 template <class E>
@@ -84,7 +84,7 @@ std::string_view word(E value) {
   return {};
 }
 
-/// The value whose word this is; nothing if there is none.
+/// The value with this word; nothing if there is none.
 template <class E>
 std::optional<E> from_word(std::string_view text) {
   for (const Word<E>& w : words<E>())
@@ -92,11 +92,11 @@ std::optional<E> from_word(std::string_view text) {
   return std::nullopt;
 }
 
-/// `count` bad elements as a person says it, without the count: "NaN", "+Inf", "non-finite values".
+/// `count` bad elements as people say it, without the count: "NaN", "+Inf", "non-finite values".
 std::string spoken(BadValue value, std::uint64_t count = 0);
 /// "parameter", "optimizer state".
 std::string_view spoken(Origin origin);
-/// "finite", "still non-finite", "failed": a trial changed one thing of a step that was not finite.
+/// "finite", "still non-finite", "failed": the result of changing one thing in a step that was not finite.
 std::string_view spoken(TrialResult result);
 
 template <>

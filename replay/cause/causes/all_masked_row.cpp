@@ -1,6 +1,6 @@
 // ALL_MASKED_ROW: a softmax-like reduction over entries that are all -Inf: max is -Inf, -Inf - -Inf is NaN.
-// Proof: the recorded input has such rows, and every bad output lies in one of them. Also where it is written
-// by hand: x - max(x), x - logsumexp(x), exp(x) / sum(exp(x)), told by the ops that made the operands.
+// Proof: the recorded input has such rows, and every bad output lies in one of them. Also if it is written by
+// hand: x - max(x), x - logsumexp(x), exp(x) / sum(exp(x)), recognised by the ops that made the operands.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -50,10 +50,10 @@ std::optional<Finding> softmax(const Case& c, const Subject& scores) {
   if (!x.defined() || values.outputs.empty() || !along.isInt() || x.dim() == 0) return std::nullopt;
   const std::int64_t dim = along.toInt();
   const at::Tensor input = wide(x);
-  // A NaN or +Inf that came in would explain the NaN as well: another cause.
+  // A NaN or +Inf in the input would explain the NaN as well: another cause.
   if (count_true(at::logical_or(at::isnan(input), input == kInfinity)) > 0) return std::nullopt;
   const at::Tensor closed = at::all(input == -kInfinity, dim, true);
-  // log_softmax gives -Inf where an entry of an open row is -Inf: meant so. Only NaN is damage.
+  // log_softmax gives -Inf where an entry of an unmasked row is -Inf: that is intended. Only NaN is damage.
   const at::Tensor bad = at::isnan(wide(values.bad_output()));
   const at::Tensor unexplained = at::logical_and(bad, at::logical_not(closed));
   if (count_true(bad) == 0 || count_true(closed) == 0 || count_true(unexplained) > 0) return std::nullopt;
@@ -83,7 +83,7 @@ std::optional<Finding> attention(const Case& c, const Subject& bias) {
   return f;
 }
 
-/// The dimensions that a reduction op goes over; all of them if it doesn't say.
+/// The dimensions that a reduction op reduces; all of them if it doesn't say.
 std::vector<std::int64_t> reduced_dims(const Case& c, std::int32_t op, std::int64_t rank) {
   const c10::IValue dim = argument(c, op, "dim");
   std::vector<std::int64_t> dims;
@@ -122,7 +122,7 @@ std::optional<ByHand> quotient(const Case& c) {
 }
 
 std::optional<Finding> by_hand(const Case& c, const Subject& subject) {
-  // What differentiates a sum of logarithms takes it away from its operand, too, and is no softmax.
+  // The derivative of a sum of logarithms subtracts it from its operand, too, and is no softmax.
   if (c.is_one_of(c.forward_of(c.op_index()), {"logsumexp", "logaddexp", "logcumsumexp"}))
     return std::nullopt;
   const at::Tensor out = c.values(c.op_index()).bad_output();

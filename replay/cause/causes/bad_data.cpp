@@ -1,5 +1,5 @@
-// BAD_DATA: the batch itself holds NaN or Inf. Proof: the stored batch tensor, read from the file; or that
-// the program wrote NaN into its data by an op that was given NaN as a constant.
+// BAD_DATA: the batch itself holds NaN or Inf. Proof: the stored batch tensor, read from the file; or the
+// program wrote NaN into its data by an op with NaN as a constant.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -28,8 +28,8 @@ std::vector<std::int64_t> bad_samples(const Case& c, const at::Tensor& tensor) {
   return found;
 }
 
-/// NaN that an op of the program was told to write into data, between the passes of its models. Infinities
-/// may be marks.
+/// NaN that an op of the program wrote into data, between the passes of its models. Infinities may be
+/// markers.
 std::optional<Finding> written_by_program(const Case& c) {
   if (!c.op() || c.op()->phase != Phase::forward || !bad_constants(c.doc(), OpId{c.op_index()}).nan)
     return std::nullopt;
@@ -37,7 +37,7 @@ std::optional<Finding> written_by_program(const Case& c) {
   const auto nan =
       std::find_if(numbers.begin(), numbers.end(), [](const Number& n) { return std::isnan(n.value); });
   const at::Tensor written = c.values(c.op_index()).bad_output();
-  // A tensor made of one number is no data yet.
+  // A tensor made of one number is not data yet.
   if (!written.defined() || (written.dim() == 0 && !c.op()->name.ends_with('_'))) return std::nullopt;
   if (nan == numbers.end() || nan->tensor != kNone || !writes_marks(plain_name(*c.op())) ||
       !works_on_data(c, c.op_index()))
@@ -64,7 +64,7 @@ std::optional<Finding> written_by_program(const Case& c) {
   return f;
 }
 
-/// " (row 205 of the memory that it is a part of)", and what the value is beside the others.
+/// " (row 205 of the memory that it is a part of)", and the value compared with the others.
 std::string absurd_text(const AbsurdSample& s) {
   std::string place;
   for (const std::int64_t i : s.place) place += (place.empty() ? "" : ", ") + std::to_string(i);
@@ -155,7 +155,7 @@ std::optional<Finding> examine_bad_data(const Case& c, const Subject&) {
   if (value->slot == kNone) return f;
   const OutsidePlace place{value->slot, value->host_write};
   f.wanted.push_back(replace_non_finite(c, place, value->name));
-  // Zeros everywhere may be as bad (a standard deviation of 0); what comes from a good batch is not.
+  // All zeros may be just as bad (a standard deviation of 0); values of a good batch are not.
   if (auto healthy = replace_by_healthy(c, place, value->name)) f.wanted.push_back(std::move(*healthy));
   return f;
 }

@@ -1,7 +1,7 @@
-// BAD_SETTING: a number that somebody chose is itself NaN, infinite or outside of what its op's formula
-// allows: a learning rate of NaN, a temperature of 0, a beta of 1. Proof: the culprit was given it as a
-// constant, or as a one-element tensor that no op of the step made, and the rest of what it read was finite.
-// A number that is merely large is no such thing.
+// BAD_SETTING: a number that the user chose is itself NaN, infinite or outside of what its op's formula
+// allows: a learning rate of NaN, a temperature of 0, a beta of 1. Proof: the culprit got it as a constant,
+// or as a one-element tensor that no op of the step made, and everything else that it read was finite. A
+// number that is merely large does not count.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace nanquest {
 namespace {
 
-/// What the op made goes into a softmax or a sigmoid within a few ops: it was a logit.
+/// The op's result is used by a softmax or a sigmoid within a few ops: it was a logit.
 bool is_logit(const Case& c, std::int32_t op) {
   static const std::set<std::string> ends = {
       "_softmax",    "_log_softmax",   "softmax",
@@ -50,7 +50,7 @@ bool divides_a_moment(const Case& c, std::int32_t division) {
   return false;
 }
 
-/// What `op` made has fewer elements than what it was made of.
+/// The result of `op` has fewer elements than its inputs.
 bool is_reduced(const Case& c, std::int32_t op) {
   if (!c.row(op)) return false;
   const OpValues& values = c.values(op);
@@ -60,7 +60,7 @@ bool is_reduced(const Case& c, std::int32_t op) {
   return std::any_of(read.begin(), read.end(), [&](const at::Tensor& t) { return t.numel() > made; });
 }
 
-/// Another operand only says yes or no: what an infinity does to a mask is another cause's to explain.
+/// Another operand is a yes/no tensor: what an infinity does to a mask belongs to another cause.
 bool multiplies_a_mask(const Case& c, std::int32_t op, std::size_t position) {
   const std::size_t n = c.values(op).arguments.size();
   for (std::size_t i = 0; i < n; ++i)
@@ -70,12 +70,12 @@ bool multiplies_a_mask(const Case& c, std::int32_t op, std::size_t position) {
 
 struct Reason {
   std::string what;    ///< "the temperature"
-  std::string reason;  ///< why no such number can be meant
+  std::string reason;  ///< why no such number can be intended
   double sane;
-  bool written = false;  ///< it was put into what the step computed, as it is
+  bool written = false;  ///< it was put into what the step computed, unchanged
 };
 
-/// A number that marks what is missing was put into what a model computed.
+/// A marker for missing values was put into what a model computed.
 std::optional<Reason> mark(const Case& c, std::int32_t at, const Number& n) {
   if (std::isfinite(n.value) || works_on_data(c, at)) return std::nullopt;
   if (!std::isnan(n.value) && at != c.op_index()) return std::nullopt;
@@ -83,7 +83,7 @@ std::optional<Reason> mark(const Case& c, std::int32_t at, const Number& n) {
                 std::isnan(n.value) ? "it is not a number" : "it is infinite", 0, true};
 }
 
-/// Why this number can't have been meant; nothing if it can.
+/// Why this number can't be intended; nothing if it can.
 std::optional<Reason> absurd(const Case& c, std::int32_t at, const Number& n) {
   const std::string op = plain_name(*c.row(at));
   const bool update = c.row(at)->phase == Phase::optimizer;
@@ -100,7 +100,7 @@ std::optional<Reason> absurd(const Case& c, std::int32_t at, const Number& n) {
   if (std::isinf(n.value)) {
     if (settings.count(n.name) && (update || (n.name != "value" && n.name != "weight")))
       return Reason{argument, "it is infinite", 0};
-    // With its sign turned a rate is what weights are changed by.
+    // A learning rate may have its sign turned before it multiplies an update.
     if ((multiplication || op == "neg") && update) return Reason{argument, "it is infinite", 1};
     if (multiplication && !multiplies_a_mask(c, at, n.position) && (n.tensor == kNone || n.value > 0))
       return Reason{is_logit(c, at) ? "the factor of the logits (1 / temperature, " + argument + ")"
@@ -125,7 +125,7 @@ std::optional<Reason> absurd(const Case& c, std::int32_t at, const Number& n) {
   return std::nullopt;
 }
 
-/// The culprit, and the ops that made what it read non-finite, a few ops back.
+/// The culprit, and the ops that made its inputs non-finite, a few ops back.
 std::vector<std::int32_t> suspects(const Case& c) {
   std::vector<std::int32_t> found = {c.op_index()};
   for (std::size_t i = 0; i < found.size() && found.size() < 8; ++i)
@@ -137,8 +137,8 @@ std::vector<std::int32_t> suspects(const Case& c) {
   return found;
 }
 
-/// A number that the program made a tensor of does its harm where it is put into what was computed: the ops
-/// that read it.
+/// A number that the program made into a tensor does its harm where it is combined with computed values: the
+/// ops that read it.
 void add_readers_of_number(const Case& c, std::vector<std::int32_t>& found) {
   const at::Tensor made = c.values(c.op_index()).bad_output();
   if (!made.defined() || made.dim() != 0 || c.op()->name.ends_with('_')) return;
@@ -151,7 +151,7 @@ void add_readers_of_number(const Case& c, std::vector<std::int32_t>& found) {
     }
 }
 
-/// The number is another one from where the program put it into a tensor: for all that read it.
+/// Replaces the number where the program put it into a tensor, for all readers.
 Change written_otherwise(const Case& c, const Number& number, const Reason& why) {
   Change change;
   change.text = why.what + " set to " + number_text(why.sane) + " instead of " + number_text(number.value);
@@ -165,7 +165,7 @@ Change written_otherwise(const Case& c, const Number& number, const Reason& why)
   return change;
 }
 
-/// All else that came in was finite: nothing else explains the values.
+/// All other inputs were finite: nothing else explains the values.
 bool alone(const Case& c, std::int32_t op, std::size_t position) {
   const std::vector<c10::IValue>& arguments = c.values(op).arguments;
   for (std::size_t i = 0; i < arguments.size(); ++i)
@@ -223,7 +223,7 @@ std::optional<Finding> examine_bad_setting(const Case& c, const Subject&) {
     f.wanted.push_back(written_otherwise(c, number, why));
   } else {
     f.wanted.push_back(replace_setting(c, op, {why.what, number.position, number.value, why.sane}));
-    // A rate goes into several numbers.
+    // A learning rate is part of several numbers.
     if (!std::isfinite(number.value)) f.wanted.push_back(replace_bad_numbers(c, op, c.row(op)->phase));
   }
   return f;

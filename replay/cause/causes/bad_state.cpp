@@ -1,5 +1,5 @@
 // BAD_STATE: a weight, buffer or optimizer state was bad when the step began. Proof: the stored tensor. The
-// step that spoiled it lies before this one, so this snapshot can't name it.
+// step that spoiled it came before this one, so this snapshot can't name it.
 #include <ATen/ATen.h>
 
 #include <set>
@@ -14,8 +14,8 @@
 namespace nanquest {
 namespace {
 
-/// Arguments that hold variances or sums of squares, by their names in PyTorch's schemas: nothing that
-/// gathers them makes a number below zero.
+/// Arguments that hold variances or sums of squares, by their names in PyTorch's schemas: they can never be
+/// negative.
 bool holds_squares(std::string_view argument) {
   static const std::set<std::string_view> names = {"running_var", "exp_avg_sqs", "max_exp_avg_sqs",
                                                    "state_sums"};
@@ -40,7 +40,7 @@ Finding negative_finding(const Case& c, const std::string& what, const std::stri
   return f;
 }
 
-/// The culprit was given a finite state that can't be one, and the step is well with its absolute value.
+/// The culprit got a finite state that is impossible, and the step is finite with its absolute value.
 std::optional<Finding> negative_square(const Case& c) {
   if (!c.op()) return std::nullopt;
   const OpId op{c.op_index()};

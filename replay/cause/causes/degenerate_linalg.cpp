@@ -1,7 +1,7 @@
 // DEGENERATE_LINALG: a decomposition, an inverse or a determinant of a singular matrix, or the derivative of
-// one with repeated eigenvalues. Proof: every matrix whose result is bad is, recomputed in fp64 from what the
-// op (or the op that it differentiates) was given, singular or of repeated eigenvalues to within the rounding
-// of its format; and nothing that came in was bad.
+// one with repeated eigenvalues. Proof: every matrix whose result is bad is, recomputed in fp64 from the
+// inputs of the op (or of the op that it differentiates), singular or of repeated eigenvalues to within the
+// rounding of its format; and no input was bad.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -54,7 +54,7 @@ const Operation* operation_of(const OpRow* op) {
   return found == std::end(kOperations) ? nullptr : found;
 }
 
-/// How near each matrix of a batch is to being degenerate, beside its own size: 0 is exactly so.
+/// How near each matrix of a batch is to being degenerate, relative to its size: 0 is exactly degenerate.
 at::Tensor nearness(Weak weak, const at::Tensor& matrices) {
   if (weak == Weak::diagonal) {
     const at::Tensor d = matrices.diagonal(0, -2, -1).abs();
@@ -72,7 +72,7 @@ at::Tensor nearness(Weak weak, const at::Tensor& matrices) {
                      matrices.size(-1) == matrices.size(-2) ? at::full_like(smallest, 1) : smallest);
 }
 
-/// Smallest gap between eigenvalues, for what may have negative ones.
+/// Smallest gap between eigenvalues, for matrices that may have negative ones.
 at::Tensor eigen_gap(const at::Tensor& matrices, bool hermitian) {
   const at::Tensor e = hermitian ? at::linalg_eigvalsh(matrices) : at::Tensor();
   if (!e.defined()) return nearness(Weak::repeated, matrices);
@@ -107,8 +107,8 @@ std::string measure_text(Weak weak) {
   }
 }
 
-/// True for a matrix (in the leading dimensions of `matrices`) whose part of `out` is bad; all of them where
-/// the shapes don't say.
+/// True for a matrix (in the leading dimensions of `matrices`) whose part of `out` is bad; true for all if
+/// the shapes don't show it.
 at::Tensor bad_matrices(const at::Tensor& out, const at::Tensor& near) {
   at::Tensor bad = bad_mask(out);
   const auto batch = near.sizes();

@@ -1,7 +1,7 @@
 // DIV_ZERO: division by an exact zero that is data, a count or a variance. Proof: wherever the op made a bad
-// element, the recorded denominator is exactly zero, and what came in there was finite. A lost epsilon is
-// another cause, a softmax by hand over a row of -Inf too, and so is a division inside a derivative; but not
-// where the forward op that it differentiates divided by that zero.
+// element, the recorded denominator is exactly zero, and the numerator was finite. A lost epsilon is another
+// cause, a softmax by hand over a row of -Inf too, and so is a division inside a derivative, unless the
+// forward op that it differentiates divided by that zero.
 #include <ATen/ATen.h>
 
 #include <set>
@@ -51,8 +51,8 @@ Finding finding(const Case& c, std::int32_t op, const Elements& e, std::int64_t 
   return f;
 }
 
-/// The forward op divided by zero, what follows took the infinity in (a function that saturates), and
-/// backward multiplies it by the zero that comes back.
+/// The forward op divided by zero, later ops made the infinity finite again (a function that saturates), and
+/// backward multiplies it by the zero gradient.
 std::optional<Finding> behind_its_derivative(const Case& c) {
   const std::int32_t forward = c.forward_of(c.op_index());
   const auto e = pole_differentiated(c, Pole::quotient);

@@ -1,6 +1,6 @@
 // DOMAIN: an argument outside the function's domain. Proof: by the table of semantics the function has no
-// value at the recorded argument of every bad element, or stands at the end of its domain, and at one it is
-// truly outside (alone, the end is another cause's: log of 0, division by 0).
+// value at the recorded argument of every bad element, or the argument is at the boundary of its domain, and
+// at least one is truly outside (the boundary alone is another cause's: log of 0, division by 0).
 #include <ATen/ATen.h>
 
 #include <cmath>
@@ -21,8 +21,7 @@ std::string range_text(const at::Tensor& x, const at::Tensor& there) {
   return low == high ? number_text(low) : number_text(low) + " to " + number_text(high);
 }
 
-/// What usually lies behind it where the argument is but a rounding away from the domain, by the op that made
-/// it.
+/// The usual reason if the argument is outside the domain only by rounding, by the op that made it.
 std::string usual_reason(const Case& c, const Elements& e, const at::Tensor& outside, std::int32_t maker) {
   const auto [low, high] = safe_interval(*e.semantics, e.output);
   const at::Tensor there = e.argument().masked_select(outside);
@@ -41,7 +40,7 @@ Finding finding(const Case& c, const Elements& e, const at::Tensor& outside, std
   const std::int32_t maker = computed_by(c, c.op_index(), s.argument);
   const std::string range = range_text(e.argument(), outside);
   Finding f;
-  f.precision = true;  // a rounding that went past the edge is gone in a wider format; the run decides
+  f.precision = true;  // a rounding error past the boundary disappears in a wider format; a run decides
   f.needs = FormatHalf::precision;
   f.source = "the function's domain: " + std::string(s.op) + " is real for " + std::string(s.domain);
   f.evidence.push_back({"arguments outside the domain (" + std::string(s.domain) + ")",

@@ -28,7 +28,7 @@ Count per_result(const at::Tensor& x, const at::Tensor& out) {
           "elements"};
 }
 
-/// Degrees of freedom that a deviation gives away; overloads say so in different words.
+/// Degrees of freedom that a deviation subtracts; overloads write it in different ways.
 double correction_of(const Case& c) {
   const c10::IValue unbiased = argument(c, c.op_index(), "unbiased");
   if (unbiased.isBool()) return unbiased.toBool() ? 1 : 0;

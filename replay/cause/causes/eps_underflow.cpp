@@ -1,7 +1,8 @@
-// EPS_UNDERFLOW: an epsilon was meant to keep a denominator (or the argument of a logarithm) from zero, and
+// EPS_UNDERFLOW: an epsilon should keep a denominator (or the argument of a logarithm) from being zero, and
 // it is zero all the same. Two proofs. (1) The operand at the pole was made by adding an epsilon or clamping
 // to it, and there the epsilon is zero, or the sum is not zero before rounding to the format. (2) The op
-// takes an epsilon itself, and with one that the format holds, nothing else changed, it is finite.
+// takes an epsilon itself, and with one that the format can represent, and nothing else changed, it is
+// finite.
 #include <ATen/ATen.h>
 
 #include <cmath>
@@ -15,10 +16,10 @@
 namespace nanquest {
 namespace {
 
-/// Larger ones are no protection but part of the formula.
+/// Larger ones are not a protection but part of the formula.
 constexpr double kLargestEps = 1e-2;
 
-/// An epsilon that the format of `like` holds, inside a square too.
+/// An epsilon that the format of `like` can represent, also after squaring.
 double eps_for(const at::Tensor& like) {
   return like.scalar_type() == at::kFloat || like.scalar_type() == at::kDouble ? 1e-6 : 1e-3;
 }
@@ -28,11 +29,10 @@ struct Protection {
   std::int32_t op = kNone;
   std::string_view argument;  ///< the epsilon's name in its schema
   double eps = 0;
-  std::string format;  ///< that it was lost in; "" if it is zero itself
+  std::string format;  ///< the format it was lost in; "" if it is zero itself
 };
 
-/// True if `op` shows `x` + eps (or max(x, eps)) to be zero only because eps is, or because the format
-/// rounded.
+/// True if `op` shows that `x` + eps (or max(x, eps)) is zero only because eps is, or because of rounding.
 bool is_lost(const Case& c, std::int32_t op, Protection& found) {
   const OpValues& values = c.values(op);
   const at::Tensor guarded = operand(c, op, "self"), out = values.bad_output();
@@ -55,7 +55,7 @@ std::string_view eps_name(const OpRow& op) {
   return "";
 }
 
-/// True for ops that hand a zero on as a zero, apart from those that only move it.
+/// True for ops for which a zero input gives a zero result, apart from those that only move it.
 bool keeps_zero(const std::string& name) {
   return name == "sqrt" || name == "div" || name == "mul" || name == "abs";
 }
@@ -70,16 +70,16 @@ std::optional<Protection> lost_protection(const Case& c, std::int32_t op, std::s
     if (const std::string_view eps = eps_name(*c.row(maker)); !eps.empty()) {
       const auto value = number_of(c, maker, eps);
       const bool update = c.row(maker)->phase == Phase::optimizer;
-      // An optimizer may be given its epsilon as a whole number: 0.
+      // An optimizer may get its epsilon as a whole number: 0.
       if (!value || std::abs(*value) >= kLargestEps || !(update || is_real_number(c, maker, eps)))
         return std::nullopt;
-      // An optimizer is given its epsilon, and so is the root of a variance; elsewhere a zero protects
-      // nothing and was not meant to. Nor does it where only the root's derivative has a pole.
+      // Optimizers take an epsilon, and so does the root of a variance; elsewhere a zero protects nothing and
+      // was not meant to. The same where only the root's derivative has a pole.
       const bool meant = update || (root && c.row(op)->phase != Phase::backward);
       if (*value == 0 && !meant) return std::nullopt;
       Protection found{maker, operand_name(*c.row(maker), eps), *value, ""};
       if (is_lost(c, maker, found)) return found;
-      // Not lost where it was added, but in a cast behind that.
+      // Not lost where it was added, but in a later cast.
       const at::Tensor out = c.values(maker).bad_output();
       if (*value == 0 || !out.defined() || count_true(wide(out) == 0) > 0 || cast_to.empty())
         return std::nullopt;
@@ -88,7 +88,7 @@ std::optional<Protection> lost_protection(const Case& c, std::int32_t op, std::s
     }
     if (!keeps_zero(name)) return std::nullopt;
     root = root || name == "sqrt";
-    // Of x · 2 or x / 3 the tensor; of a product of two tensors it isn't said which one is zero.
+    // For x · 2 or x / 3 the tensor; for a product of two tensors it isn't known which one is zero.
     if ((name == "mul" || name == "div") && !number_of(c, maker, "other")) return std::nullopt;
     maker = computed_by(c, maker, "self");
   }
@@ -103,7 +103,7 @@ std::string lost_text(const Protection& p) {
 Finding finding(const Case& c, std::int64_t bad, const Protection& p, double better) {
   Finding f;
   f.precision = !p.format.empty();
-  f.needs = FormatHalf::range;  // the small end of it
+  f.needs = FormatHalf::range;  // the smallest numbers of the format
   f.source = "the op that adds the epsilon, recomputed from its recorded inputs in fp64";
   f.evidence.push_back({"epsilon of " + c.op_text(p.op), number_text(p.eps)});
   if (!p.format.empty()) {

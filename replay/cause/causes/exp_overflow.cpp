@@ -1,6 +1,6 @@
 // EXP_OVERFLOW: an exponential function of too large an argument. Proof: at every bad element the op grows
-// exponentially in a recorded, finite argument, and log2 of its result, computed without overflow, is beyond
-// that of the format's largest number.
+// exponentially in a recorded, finite argument, and log2 of its result, computed without overflow, is larger
+// than that of the format's largest number.
 #include <ATen/ATen.h>
 
 #include <cmath>
@@ -16,13 +16,13 @@ namespace {
 
 constexpr double kOpen = std::numeric_limits<double>::quiet_NaN();
 
-/// 2^`log2_size` in words, also where no number holds it.
+/// 2^`log2_size` in words, also if no format can represent it.
 std::string size_text(double log2_size) {
   if (log2_size < 1000) return number_text(std::exp2(log2_size));
   return "10^" + number_text(std::round(log2_size * std::log10(2)));
 }
 
-/// The change that bounds the operand that grows.
+/// The change that limits the operand that grows.
 Change bound(const Case& c, const Elements& e) {
   const double bits = std::log2(*format_max(e.output));
   if (e.semantics->op != "pow") {
@@ -47,7 +47,7 @@ Finding finding(const Case& c, const Elements& e) {
   const std::string result = size_text(size.max().item<double>());
   const double argument = there.index({there.abs().argmax()}).item<double>();
   Finding f;
-  f.precision = true;  // a wider format holds it, or delays it; the run decides
+  f.precision = true;  // a wider format can represent it, or delays it; a run decides
   f.needs = FormatHalf::range;
   f.source = name + " of the recorded argument, as a power of two that no format limits";
   f.evidence.push_back({"largest result of " + c.op_text(c.op_index()), result, number_text(limit)});

@@ -1,7 +1,7 @@
-// FP16_OVERFLOW: a value beyond the format's largest finite number, in any format. Proof: the very op, on its
-// very inputs, is finite in a wider format, and there larger than that number exactly where the recorded
-// output is not finite. Where the result itself would fit (a norm's squares, a variance), the op in its own
-// format is finite once its inputs are scaled down by a power of two, which rounds nothing.
+// FP16_OVERFLOW: a value larger than the format's largest finite number, in any format. Proof: the same op,
+// on the same inputs, is finite in a wider format, and there larger than that number exactly where the
+// recorded output is not finite. If the result itself would fit (a norm's squares, a variance), the op in its
+// own format is finite once its inputs are scaled down by a power of two, which rounds nothing.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -22,14 +22,14 @@ struct Overflow {
   bool inside = false;  ///< the result would fit: an intermediate value overflowed
 };
 
-/// Evidence and words about the loss scale, where it alone made the value too large.
+/// Evidence and words about the loss scale, if it alone made the value too large.
 void judge_loss_scale(const Case& c, double scale, double amax, double limit, Finding& f) {
   const double unscaled = amax / scale;
   f.evidence.push_back({"the same without the loss scale of " + number_text(scale), number_text(unscaled),
                         number_text(limit)});
   if (unscaled >= limit) return;
   f.explanation += " Without the loss scale of " + number_text(scale) + " it would have fitted.";
-  // As many halvings as the value is beyond the format, and some for the sums that follow it.
+  // Enough halvings to bring the value into the format, and some more for the sums that follow.
   const int needed = static_cast<int>(std::ceil(std::log2(amax / limit)));
   for (int more : {1, 5})
     if (auto smaller = smaller_loss_scale(c, needed + more)) f.wanted.push_back(std::move(*smaller));
@@ -48,8 +48,8 @@ std::string advice_for(const std::string& format) {
          "missing normalisation), scale the inputs down before this op, or compute it in a wider format.";
 }
 
-/// What the bad elements of this output became: sums that overflow on the way end in Inf - Inf or 0 * Inf
-/// too.
+/// What the bad elements of this output became: sums that overflow on the way also end in Inf - Inf or 0 *
+/// Inf.
 std::string what_became_of(const at::Tensor& out, std::int64_t bad) {
   const std::int64_t nans = count_true(at::isnan(wide(out)));
   return nans == 0 ? "infinite" : nans == bad ? "NaN" : "infinite or NaN";
@@ -88,7 +88,7 @@ Finding finding(const Case& c, const Overflow& o) {
   return f;
 }
 
-/// The same arguments with every floating tensor scaled by 2^-`halvings`: nothing is rounded, but what
+/// The same arguments with every floating tensor scaled by 2^-`halvings`: nothing is rounded except what
 /// underflows.
 std::vector<c10::IValue> scaled_down(const std::vector<c10::IValue>& arguments, int halvings) {
   std::vector<c10::IValue> scaled;
@@ -100,7 +100,7 @@ std::vector<c10::IValue> scaled_down(const std::vector<c10::IValue>& arguments, 
   return scaled;
 }
 
-/// True if the op as it was recorded is finite on smaller inputs: it was their size that it could not take.
+/// True if the op as recorded is finite on smaller inputs: the cause was their size.
 bool fits_when_smaller(const Case& c, const OpValues& values) {
   double amax = 1;
   for (const at::Tensor& t : tensors_in(values.arguments))
@@ -110,12 +110,14 @@ bool fits_when_smaller(const Case& c, const OpValues& values) {
   return amax > 16 && outputs && std::all_of(outputs->begin(), outputs->end(), all_finite);
 }
 
-/// What the cause says of output `k`; nothing if it explains not all of it.
+/// The finding for output `k`; nothing if it does not explain all of it.
 std::optional<Overflow> overflow_of(const Case& c, const OpValues& values, std::size_t k) {
   Overflow o{values.outputs[k], {}, Precision::fp32, false};
-  if (o.out.scalar_type() == at::kDouble || !format_max(o.out)) return std::nullopt;  // nothing is wider
+  if (o.out.scalar_type() == at::kDouble || !format_max(o.out))
+    return std::nullopt;  // there is no wider format
   const bool reduced = o.out.scalar_type() != at::kFloat && o.out.scalar_type() != at::kBFloat16;
-  o.wider = reduced ? Precision::fp32 : Precision::fp64;  // bf16 ends where fp32 does
+  o.wider = reduced ? Precision::fp32 : Precision::fp64;  // the ranges of bf16 and fp32 end at the same
+                                                          // exponent
   const auto exact = evaluate_all(*c.op(), values.arguments, o.wider);
   if (!exact || exact->size() != values.outputs.size() || !(*exact)[k].defined()) return std::nullopt;
   o.exact = (*exact)[k];

@@ -1,9 +1,9 @@
 // HARDWARE: the same inputs gave other outputs on a second execution. Proof: of all ops the culprit is the
-// first whose recorded output has another hash than the replay's, everything before it came back bit for bit;
-// it was not finite when recorded and is finite here; here it gives the same bits three times; and the
-// environment is the recorded one; nor does it go bad by other threads or kernels. Claimed for deterministic
-// ops on the CPU alone: what other kernels, versions, thread counts or random numbers could explain is no
-// fault of the machine.
+// first whose recorded output has another hash than the replay's; everything before it came back bit for bit;
+// it was not finite when recorded and is finite here; here it gives the same bits three times; the
+// environment is the recorded one; and it does not go bad with other thread counts or kernels. Claimed for
+// deterministic ops on the CPU only: what other kernels, versions, thread counts or random numbers could
+// explain is no fault of the machine.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
@@ -44,7 +44,7 @@ RunResult hashed(const Case& c) {
   return c.run(options);
 }
 
-/// The same with the culprit alone computed another way: by another number of threads, or without oneDNN's
+/// The same with only the culprit computed another way: by another number of threads, or without oneDNN's
 /// kernels.
 RunResult computed_otherwise(const Case& c, bool threads) {
   at::Context& context = at::globalContext();
@@ -83,7 +83,7 @@ Likeness compare(const Case& c, OpId op, const OpOutcome& outcome) {
   return result;
 }
 
-/// The op reads memory that others may write while it runs: a batch, or what nobody named.
+/// The op reads memory that may be written while it runs: a batch, or memory without a name.
 bool reads_shared_memory(const Case& c) {
   const auto arguments = c.tensor_arguments(c.op_index());
   return std::any_of(arguments.begin(), arguments.end(), [&](const Case::TensorArgument& a) {
@@ -123,7 +123,7 @@ std::optional<Finding> examine_hardware(const Case& c, const Subject&) {
     }
     if (gives_bad_values(run, culprit)) return std::nullopt;
   }
-  // A kernel that fails on some ways of sharing the work is no fault of the machine.
+  // A kernel that fails with some ways of splitting the work is no fault of the machine.
   for (const bool threads : {true, false})
     if (gives_bad_values(computed_otherwise(c, threads), culprit)) return std::nullopt;
   for (const TensorId row : c.graph().written(culprit))

@@ -1,7 +1,7 @@
 // INF_LOGIT: an infinite input to a softmax, a log-softmax or a logit loss. Proof: the recorded logits hold
-// no NaN, and every bad element stands at an infinite one (in a loss), or in a row that holds +Inf (in a
-// softmax; rows of nothing but -Inf are another cause); with these logits large but finite the op itself is
-// finite. Or: a log-softmax of -Inf, where what follows needs the log-probabilities of all classes.
+// no NaN, and every bad element is at an infinite one (in a loss), or in a row that holds +Inf (in a softmax;
+// rows of only -Inf are another cause); with these logits large but finite the op itself is finite. Or: a
+// log-softmax of -Inf, where later ops need the log-probabilities of all classes.
 #include <ATen/ATen.h>
 
 #include <limits>
@@ -48,8 +48,9 @@ Finding finding(const Case& c, const Subject& subject, const at::Tensor& logits,
   return f;
 }
 
-/// -Inf among the logits gives a log-probability of -Inf, as it should; but the loss adds up those of all
-/// classes (label smoothing, an entropy, a divergence). Shown by blame: the step is well without these.
+/// -Inf among the logits gives a log-probability of -Inf, which is correct; but the loss adds up the
+/// log-probabilities of all classes (label smoothing, an entropy, a divergence). Shown by blame: the step is
+/// finite without these.
 std::optional<Finding> all_classes_count(const Case& c, const Subject& subject, const at::Tensor& logits) {
   const std::vector<Suspect>& set = c.blame().set;
   const at::Tensor out = wide(c.values(c.op_index()).bad_output());
@@ -91,7 +92,7 @@ std::optional<Finding> examine_inf_logit(const Case& c, const Subject& subject) 
     if (auto f = all_classes_count(c, subject, logits)) return f;
   const at::Tensor where = explained(c, subject, logits);
   if (!where.defined()) return std::nullopt;
-  // -Inf out of a log-softmax where -Inf came in was meant.
+  // -Inf from a log-softmax where the input was -Inf is intended.
   const at::Tensor bad = loss ? bad_mask(out) : at::isnan(wide(out));
   if (count_true(bad) == 0 || count_true(where) == 0) return std::nullopt;
   const auto there = out.sizes() == where.sizes() ? std::optional(where) : std::nullopt;

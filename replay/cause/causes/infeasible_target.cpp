@@ -1,7 +1,7 @@
-// INFEASIBLE_TARGET: a target that the loss can't meet. Proof: of a CTC loss, from the recorded lengths and
-// labels: the infinite losses are those of the sequences whose input has fewer steps than its target needs
-// (its labels, and a blank between equal ones). Of a class loss: the infinite losses are those of targets to
-// whose class the recorded log-probability gives -Inf.
+// INFEASIBLE_TARGET: a target that is impossible for the loss. Proof, for a CTC loss, from the recorded
+// lengths and labels: the infinite losses are those of the sequences whose input has fewer steps than the
+// target needs (its labels, and a blank between equal ones). For a class loss: the infinite losses are those
+// of targets whose class has a recorded log-probability of -Inf.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -56,7 +56,7 @@ std::optional<Ctc> ctc_of(const Case& c) {
   return ctc;
 }
 
-/// What zero_infinity=True does: an infinite loss counts as 0, and sends nothing back.
+/// What zero_infinity=True does: an infinite loss counts as 0 and has no gradient.
 Change zero_infinity(const Case& c) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const at::Tensor losses = c.values(c.op_index()).outputs.front();
@@ -74,7 +74,7 @@ Change zero_infinity(const Case& c) {
     const auto loss = argument_position(*c.row(i), "neg_log_likelihood");
     if (!flag || !loss) continue;
     change.options.edit.op_edit[i] = [f = *flag, l = *loss, losses](std::vector<c10::IValue>& stack) {
-      // It tells the samples to leave out by their infinite loss, which was replaced above.
+      // It recognises the samples to leave out by their infinite loss, which was replaced above.
       stack[l] = losses.to(stack[l].toTensor().scalar_type());
       stack[f] = true;
       return false;

@@ -1,5 +1,5 @@
 // LOG_ZERO: log of exactly zero. Proof: wherever the op made a bad element, its recorded argument is at the
-// pole (0; for log1p -1, for logit 0 or 1), and what came in there was finite. A lost epsilon is another
+// pole (0; for log1p -1, for logit 0 or 1), and the inputs were finite there. A lost epsilon is another
 // cause.
 #include <ATen/ATen.h>
 
@@ -41,7 +41,7 @@ Finding finding_of_zero(const Case& c, std::int32_t op, const Elements& e, std::
   const std::string point(log.pole_text), argument(log.argument);
   const std::string elements = std::to_string(bad) + " of " + count_text(e.output.numel(), "element");
   Finding f;
-  f.precision = true;  // zeros that underflowed come back in a wider format; the run decides
+  f.precision = true;  // zeros caused by underflow disappear in a wider format; a run decides
   f.source = "log(0) = -Inf (IEEE 754-2019, 9.2.1)";
   f.evidence.push_back({"elements " + point + " in the input (" + format_name(e.output) + ")",
                         std::to_string(bad) + " of " + std::to_string(e.output.numel())});
@@ -54,7 +54,7 @@ Finding finding_of_zero(const Case& c, std::int32_t op, const Elements& e, std::
   if (plain || log.op == "log1p") {
     f.wanted.push_back(
         guard_argument(c, op, log.argument, plain ? Guard::zero_to_eps : Guard::minus_one_to_eps));
-    // What divides by the same zeros wants a number whose reciprocal the format holds, too.
+    // An op that divides by the same zeros also needs a number whose reciprocal the format can represent.
     if (plain && another_forward_op_is_to_blame(c))
       f.wanted.push_back(guard_argument(c, op, log.argument, Guard::zero_to_safe_root));
   } else {

@@ -1,7 +1,7 @@
-// LOGSPACE_INF_GRAD: log-space arithmetic on nothing but -Inf: -Inf - -Inf. Proof, one of three: the culprit
+// LOGSPACE_INF_GRAD: log-space arithmetic on only -Inf: -Inf - -Inf. Proof, one of three: the culprit
 // differentiates a log-space sum whose recorded result is -Inf wherever it made NaN; it subtracts from -Inf a
-// maximum that is -Inf itself, on the way to an exp whose sum is not a softmax's; or it differentiates a log
-// whose zeros are sums of exp(-Inf) alone.
+// maximum that is -Inf itself, before an exp whose sum is not a softmax's; or it differentiates a log whose
+// zeros are sums of exp(-Inf) only.
 #include <ATen/ATen.h>
 
 #include <limits>
@@ -32,7 +32,7 @@ Finding finding(const std::string& what, std::int64_t bad) {
   return f;
 }
 
-/// The culprit works for the derivative of logsumexp and its kind.
+/// The culprit is part of the derivative of logsumexp and similar functions.
 std::optional<Finding> derivative(const Case& c, const at::Tensor& bad) {
   const std::int32_t forward = c.forward_of(c.op_index());
   if (!c.is_one_of(forward, {"logsumexp", "logaddexp", "logaddexp2", "_logcumsumexp", "logcumsumexp"}) ||
@@ -59,7 +59,7 @@ bool divides_by(const Case& c, std::int32_t division, const std::set<std::int32_
   return false;
 }
 
-/// exp(x - max) goes into a sum that it is divided by, or x - max is used a second time: that is a softmax.
+/// exp(x - max) is divided by a sum of itself, or x - max is used a second time: that is a softmax.
 bool is_softmax(const Case& c, std::int32_t difference, std::int32_t exponential) {
   const std::vector<std::int32_t> direct = c.readers(difference);
   for (const std::int32_t r : direct)
@@ -79,13 +79,13 @@ std::optional<Finding> difference(const Case& c, const at::Tensor& bad) {
   const auto from = broadcast(wide(x), bad.sizes()), taken = broadcast(wide(m), bad.sizes());
   if (!from || !taken) return std::nullopt;
   const at::Tensor both = at::logical_and(*from == kMinusInfinity, *taken == kMinusInfinity);
-  // What is taken away is a maximum: nothing is larger.
+  // What is subtracted is a maximum: no element is larger.
   if (!covers(both, bad) || count_true(*from > *taken) > 0) return std::nullopt;
   std::int32_t exponential = kNone;
   for (const std::int32_t r : c.readers_within(c.op_index(), 2))
     if (exponential == kNone && c.is_one_of(r, {"exp", "exp2", "expm1"})) exponential = r;
   if (exponential == kNone || is_softmax(c, c.op_index(), exponential)) return std::nullopt;
-  // Of a row's own maximum only a logarithm of the sum says that it is log-space arithmetic.
+  // With a row's own maximum, only a logarithm of the sum shows log-space arithmetic.
   if (c.is_one_of(maker_of(c, c.op_index(), "other"), {"max", "amax"}) &&
       !goes_into_a_logarithm(c, exponential))
     return std::nullopt;
@@ -137,7 +137,7 @@ std::optional<Finding> examine_logspace_inf_grad(const Case& c, const Subject&) 
   const OpValues& values = c.values(c.op_index());
   if (!c.op() || values.outputs.empty() || !values.bad_output().is_floating_point()) return std::nullopt;
   const at::Tensor out = wide(values.bad_output());
-  // Infinities are logarithms of zero, or what comes of them, and harmless where there is NaN beside them.
+  // Infinities are logarithms of zero, or computed from them, and harmless if there is NaN beside them.
   at::Tensor bad = at::isnan(out);
   if (count_true(bad) == 0 && c.op()->phase == Phase::backward) bad = bad_mask(out);
   if (count_true(bad) == 0) return std::nullopt;

@@ -1,7 +1,7 @@
-// LOSS_SCALE: the scaler itself went wrong: its scale grew to infinity, was driven to zero, or is so small
-// that 1 / scale is infinite. Proof: the number that the loss is multiplied by before backward, as recorded,
-// is not finite or zero, or the culprit computes that number, or its reciprocal, and makes an infinity of it.
-// Gradients that overflow under a finite scale are what the scaler is there for: another cause.
+// LOSS_SCALE: the scaler itself went wrong: its scale grew to infinity, became zero, or is so small that 1 /
+// scale is infinite. Proof: the number by which the loss is multiplied before backward, as recorded, is not
+// finite or zero, or the culprit computes that number or its reciprocal and gets an infinity. Gradients that
+// overflow under a finite scale are normal for a scaler: another cause.
 #include <ATen/ATen.h>
 
 #include <cmath>
@@ -18,11 +18,11 @@ namespace nanquest {
 namespace {
 
 constexpr double kSaneScale = 1024;
-/// A factor of the loss beyond this is at fault itself, if the product overflows: 2^32, far beyond what a
+/// A factor of the loss larger than this is wrong itself, if the product overflows: 2^32, far above what a
 /// scaler of fp16 (up to 2^24) can use.
 constexpr double kAbsurdScale = 4294967296.0;
 
-/// True if tensor row `tensor` was made of the scale's storage by one-element ops alone.
+/// True if tensor row `tensor` was computed from the scale's storage by one-element ops only.
 bool comes_from(const Case& c, std::int32_t tensor, std::int32_t before, std::int32_t slot, int hops = 6) {
   const TensorRow& row = c.doc().tensors[static_cast<std::size_t>(tensor)];
   for (const std::int64_t n : row.sizes)
@@ -35,7 +35,7 @@ bool comes_from(const Case& c, std::int32_t tensor, std::int32_t before, std::in
   return false;
 }
 
-/// Storage of the scale: what multiplies the loss, or what was announced as the scale; kNone if it is a
+/// Storage of the scale: what multiplies the loss, or what was registered as the scale; kNone if it is a
 /// constant.
 std::int32_t scale_slot(const Case& c, const std::optional<LossScale>& scale) {
   if (scale && scale->slot != kNone) return scale->slot;
@@ -44,13 +44,13 @@ std::int32_t scale_slot(const Case& c, const std::optional<LossScale>& scale) {
   return kNone;
 }
 
-/// The scale, and what takes it out of the gradients again, replaced by what a healthy scaler would have.
+/// Replaces the scale, and the factor that removes it from the gradients, by values of a healthy scaler.
 Change sane_scale(const Case& c, const std::optional<LossScale>& scale, std::int32_t slot) {
   if (slot != kNone && !c.doc().slots[static_cast<std::size_t>(slot)].data.empty())
     return replace_scalar(c, slot, "the loss scale", kSaneScale);
   Change all;
   if (!scale) return all;
-  // A scale that the step made of numbers: where it is made, and what takes it out.
+  // A scale that the step computed: where it is made, and where it is divided out.
   if (const std::int32_t maker = scale->tensor == kNone ? kNone : c.producer(scale->tensor, scale->op);
       maker != kNone) {
     all.text = "the loss scale set to " + number_text(kSaneScale);
@@ -106,7 +106,7 @@ Finding finding(const Case& c, Change change, const std::string& what, double va
   return f;
 }
 
-/// The culprit computes on the scale: it makes the next scale, or its reciprocal.
+/// The culprit computes with the scale: it makes the next scale, or its reciprocal.
 std::optional<Finding> computed(const Case& c, const std::optional<LossScale>& scale, std::int32_t slot) {
   if (!c.op() || slot == kNone || (scale && c.op_index() == scale->op)) return std::nullopt;
   const OpValues& values = c.values(c.op_index());
@@ -136,7 +136,7 @@ std::optional<Finding> computed(const Case& c, const std::optional<LossScale>& s
   return std::nullopt;
 }
 
-/// All that the scale multiplies is finite.
+/// Everything that the scale multiplies is finite.
 bool loss_is_finite(const Case& c, const LossScale& scale) {
   for (const Case::TensorArgument& a : c.tensor_arguments(scale.op)) {
     if (a.tensor == scale.tensor || c.doc().tensors[static_cast<std::size_t>(a.tensor)].slot == scale.slot)
@@ -149,7 +149,7 @@ bool loss_is_finite(const Case& c, const LossScale& scale) {
   return true;
 }
 
-/// The culprit multiplies a finite loss by a factor that no scaler uses, and that leaves the format.
+/// The culprit multiplies a finite loss by a factor that no scaler uses, and the product leaves the format.
 std::optional<Finding> beyond_the_format(const Case& c, const LossScale& scale, std::int32_t slot) {
   if (c.op_index() != scale.op || !std::isfinite(scale.value) || std::abs(scale.value) <= kAbsurdScale)
     return std::nullopt;

@@ -1,7 +1,7 @@
 // MASK_OVERFLOW: a mask constant leaves the range. Proof: every bad element holds, in one operand, one of at
-// most two large constants that nobody computed from data (a number in the program, a mask handed in, or made
-// of such by moving, casting, 1 - mask, mask · number); with that operand at rest (0) the op, one precision
-// up, is inside the format at these elements, and with it beyond.
+// most two large constants that were not computed from data (a number in the program, a mask passed in, or
+// made from such by moving, casting, 1 - mask, mask · number); with 0 in place of that operand the op, one
+// precision up, is inside the format at these elements, and with the operand it is not.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace nanquest {
 namespace {
 
-/// Smaller ones are no mask: a shift, a scale.
+/// Smaller ones are not masks: a shift, a scale.
 constexpr double kSmallest = 1e3;
 
 /// At most two different values.
@@ -27,12 +27,12 @@ bool few_values(const at::Tensor& x) {
   return at::logical_or(x == low, x == high).all().item<bool>();
 }
 
-/// Numbers of things that are counted; of large values all are whole.
+/// Counts of things; all large floating-point values are whole numbers.
 bool holds_small_whole_numbers(const at::Tensor& x) {
   return at::logical_and(x == x.round(), x.abs() < 1e3).all().item<bool>();
 }
 
-/// A finfo.min, or a round "a lot" such as -1e9: people write these, training doesn't compute them.
+/// finfo.min, or a round large number such as -1e9: people write these, training doesn't compute them.
 bool written_by_hand(double value) {
   const double size = std::abs(value), decimal = std::log10(size);
   for (const double end : {65504.0, 57344.0, 448.0, 3.3895313892515355e38, 3.4028234663852886e38})
@@ -40,7 +40,7 @@ bool written_by_hand(double value) {
   return size >= 1e4 && decimal == std::round(decimal);
 }
 
-/// A table of a mask that was handed in: places at rest beside masked ones, or masked all over with a number
+/// The values of a mask that was passed in: zeros beside masked places, or masked everywhere with a number
 /// that only people write.
 bool is_table(const at::Tensor& x) {
   if (!few_values(x)) return false;
@@ -48,13 +48,13 @@ bool is_table(const at::Tensor& x) {
   return low == 0 || high == 0 || (low == high && written_by_hand(low));
 }
 
-/// True if the operand is a table of constants that was written down, not computed from data or weights.
+/// True if the operand is a table of constants, not computed from data or weights.
 bool is_mask_table(const Case& c, std::int32_t op, std::string_view name, int depth = 0) {
   if (is_constant(c, op, name)) return depth > 0 || !c.is_one_of(op, {"add", "sub", "rsub"});
   const at::Tensor values = operand(c, op, name);
   if (!values.defined() || depth > 6 || is_trained(c, op, name)) return false;
   const std::int32_t maker = computed_by(c, op, name);
-  // Made of numbers by the host while the step ran, it is no more computed than what was handed in.
+  // Made from numbers by the host while the step ran: not computed, like a value that was passed in.
   if (!c.row(maker) || (c.row(maker)->flags & kOpHostWrite)) return is_table(values);
   if (c.is_one_of(maker, {"masked_fill", "where", "full", "fill", "scalar_tensor", "full_like", "triu",
                           "tril", "zeros", "ones", "lift_fresh"}))
@@ -62,12 +62,12 @@ bool is_mask_table(const Case& c, std::int32_t op, std::string_view name, int de
   if (c.is_one_of(maker, {"mul", "add", "sub", "rsub", "minimum", "maximum"}))
     return few_values(values) && is_mask_table(c, maker, "self", depth + 1) &&
            is_mask_table(c, maker, "other", depth + 1);
-  // What a comparison gave is 0 or 1: a table, however it was computed.
+  // The result of a comparison is 0 or 1: a table, however it was computed.
   return is_zero_or_one(values);
 }
 
-/// True if the number that is in the operand's bad elements was put there as a mask: the operand is a mask,
-/// or a mask was put over data or added to data just before (which then is lost in rounding).
+/// True if the number in the operand's bad elements is a mask value: the operand is a mask, or a mask was
+/// written over data or added to data just before (which rounding then removed).
 bool is_mask(const Case& c, std::int32_t op, std::string_view name, double constant) {
   if (is_mask_table(c, op, name)) return true;
   const std::int32_t maker = computed_by(c, op, name);
@@ -91,7 +91,7 @@ bool is_mask(const Case& c, std::int32_t op, std::string_view name, double const
 struct MaskFill {
   std::string_view operand;
   double constant = 0;
-  double without = 0;  ///< amax of the result at these elements with the mask at rest
+  double without = 0;  ///< amax of the result at these elements with 0 in place of the mask
 };
 
 Finding finding(const Case& c, const MaskFill& mask, const at::Tensor& out, const at::Tensor& exact,
@@ -126,7 +126,7 @@ Finding finding(const Case& c, const MaskFill& mask, const at::Tensor& out, cons
   return f;
 }
 
-/// The op one precision up with operand `name` at rest at the bad elements.
+/// The op one precision up with operand `name` set to 0 at the bad elements.
 std::optional<at::Tensor> at_rest(const Case& c, std::string_view name, const at::Tensor& bad) {
   const auto position = argument_position(*c.op(), operand_name(*c.op(), name));
   std::vector<c10::IValue> arguments = c.values(c.op_index()).arguments;
@@ -136,7 +136,7 @@ std::optional<at::Tensor> at_rest(const Case& c, std::string_view name, const at
     value = 0.0;
   } else {
     const at::Tensor x = value.toTensor();
-    // Where the mask is broadcast, an entry rests if it stands behind any bad element.
+    // If the mask is broadcast, an entry is set to 0 if any bad element uses it.
     value = at::where(at::logical_and(x.expand(bad.sizes()) != 0, bad), at::zeros({}, x.options()),
                       x.expand(bad.sizes()))
                 .contiguous();
@@ -153,7 +153,7 @@ std::optional<MaskFill> mask_in(const Case& c, std::string_view name, const at::
   if (!all_finite(there) || !few_values(there) || there.abs().min().item<double>() < kSmallest ||
       there.min().item<double>() * there.max().item<double>() < 0)
     return std::nullopt;
-  // What hides is large and negative; a positive one must be a number that only people write.
+  // A mask value is large and negative; a positive one must be a number that only people write.
   if (there.max().item<double>() > 0 && !written_by_hand(there.max().item<double>())) return std::nullopt;
   if (!is_mask(c, c.op_index(), name, there.min().item<double>())) return std::nullopt;
   const auto rested = at_rest(c, name, bad);
@@ -173,7 +173,8 @@ std::optional<Finding> examine_mask_overflow(const Case& c, const Subject& subje
     if (t.is_floating_point() && count_true(at::isnan(wide(t))) > 0) return std::nullopt;
   const auto exact = evaluate(*c.op(), values.arguments, Precision::fp64);
   if (!exact || exact->sizes() != out.sizes()) return std::nullopt;
-  // What was infinite in exact arithmetic too came in so: a mask of -Inf beside this one, and meant.
+  // What is infinite in exact arithmetic too was infinite in the inputs: another mask with -Inf, and
+  // intended.
   const at::Tensor bad = at::logical_and(bad_mask(out), at::isfinite(wide(*exact)));
   const at::Tensor harmful = at::isnan(wide(out));
   if (count_true(bad) == 0 || count_true(harmful) > 0) return std::nullopt;
@@ -184,7 +185,7 @@ std::optional<Finding> examine_mask_overflow(const Case& c, const Subject& subje
     if (name != "self" && (subject.op == "_to_copy" || subject.op == "copy")) continue;
     auto found = mask_in(c, name, out, bad);
     if (!found) continue;
-    // Of 1 · -1e9 the constant is the mask; the other one is a table of 0 and 1.
+    // In 1 · -1e9 the constant is the mask; the other operand is a table of 0 and 1.
     if (!mask || std::abs(found->constant) > std::abs(mask->constant)) mask = found;
   }
   if (!mask) return std::nullopt;

@@ -1,7 +1,6 @@
-// NORM_OVERFLOW: finite gradients whose norm overflows, so that clipping makes zeros or NaN of them. Proof:
+// NORM_OVERFLOW: finite gradients whose norm overflows, so that clipping turns them into zeros or NaN. Proof:
 // the culprit is a step of a norm (it squares, sums squares or takes the norm) of gradients that were
-// recorded finite, it is finite in fp64 from the same inputs, and a root of its result is one number for the
-// whole.
+// recorded finite, it is finite in fp64 from the same inputs, and the root of its result is a single number.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -44,7 +43,7 @@ bool is_square_or_sum(const Case& c, std::int32_t op) {
   return name == "mul" && a.defined() && b.defined() && a.sizes() == b.sizes() && at::equal(a, b);
 }
 
-/// The norm that is taken of this norm and its like, with what lies between; empty if there is none.
+/// The norm that is taken of this norm and similar ones, with the ops between; empty if there is none.
 std::vector<std::int32_t> norm_of_norms(const Case& c, std::int32_t norm) {
   std::vector<std::int32_t> way = {norm};
   static const std::set<std::string> between = {"stack", "cat", "_to_copy", "clone", "copy"};
@@ -56,7 +55,7 @@ std::vector<std::int32_t> norm_of_norms(const Case& c, std::int32_t norm) {
   return {};
 }
 
-/// From the culprit to the root: the ops that make one number of it. Empty if it doesn't become a norm.
+/// From the culprit to the root: the ops that reduce it to one number. Empty if it doesn't become a norm.
 std::vector<std::int32_t> way_to_root(const Case& c) {
   std::vector<std::int32_t> way = {c.op_index()};
   if (is_norm(*c.op())) {
@@ -76,7 +75,7 @@ std::vector<std::int32_t> way_to_root(const Case& c) {
         const bool sums = std::any_of(way.begin(), way.end(), [&](std::int32_t op) {
           return reduce.count(plain_name(*c.row(op))) > 0 || is_norm(*c.row(op));
         });
-        return sums ? way : std::vector<std::int32_t>{};  // a second moment of one number is no norm
+        return sums ? way : std::vector<std::int32_t>{};  // the second moment of a single number is no norm
       }
       static const std::set<std::string> between = {"sum",      "add",   "stack", "cat",
                                                     "_to_copy", "clone", "copy",  "sqrt"};
@@ -85,7 +84,7 @@ std::vector<std::int32_t> way_to_root(const Case& c) {
   return {};
 }
 
-/// Other calls of the same kind that overflowed as the culprit did, with what comes after them.
+/// Other calls of the same kind that overflowed like the culprit, with the ops that follow them.
 std::vector<std::int32_t> all_norm_ops(const Case& c, const std::vector<std::int32_t>& way) {
   std::set<std::int32_t> ops(way.begin(), way.end());
   for (const std::int32_t birth : c.whole(Precision::as_recorded).births)

@@ -1,10 +1,9 @@
 // RACE: a tensor changed while the step was reading it: a loader refilled a batch that backward still needed.
-// Proof: the record shows memory from outside with other bytes at a later read than at an earlier one, and no
-// op wrote between; the two reads belong to one computation (an op and its derivative, or forward ops of one
-// pass over a named batch); and the step is finite when that write is taken back.
-// Where nobody looked at the bytes of each read: the file holds bad values, an op made something finite of
-// that memory when it was recorded and can't when they are put in, and a later op reads it: they came between
-// the two.
+// Proof: the record shows outside memory with other bytes at a later read than at an earlier one, and no op
+// wrote between; the two reads belong to one computation (an op and its derivative, or forward ops of one
+// pass over a named batch); and the step is finite when that write is undone. If the bytes were not checked
+// at each read: the file holds bad values, an op whose recorded result is finite gives another one when these
+// values are put in, and a later op reads the memory: the values arrived between the two.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -29,7 +28,7 @@ bool is_batch(const Case& c, SlotId slot) {
                      [&](const NamedTensor& t) { return t.slot == slot.row(); });
 }
 
-/// The reads on both sides of the write that must have seen the same; nothing if a program may mean such a
+/// The reads before and after the write that must have seen the same; nothing if a program may intend such a
 /// write (a buffer that is filled again for the next micro-batch).
 struct Torn {
   OpId before, after;
@@ -56,8 +55,7 @@ std::optional<Torn> torn_reads(const Case& c, OpId write) {
   return one_pass;
 }
 
-/// The last op that is on record with finite values made of this memory, and gives others when it is run
-/// again.
+/// The last op whose recorded result from this memory is finite and that gives another one when run again.
 OpId contradicting(const Case& c, SlotId slot) {
   OpId found;
   const RunResult& run = c.whole(Precision::as_recorded);
@@ -124,13 +122,13 @@ std::optional<Finding> examine_race(const Case& c, const Subject&) {
     if (!(c.graph().op(op).flags & kOpHostWrite)) continue;
     const auto torn = torn_reads(c, op);
     if (!torn || ++tried > kMaxTried) continue;
-    if (c.op_index() != kNone && c.op_index() < op.row()) continue;  // the harm was done before
+    if (c.op_index() != kNone && c.op_index() < op.row()) continue;  // the harm was done earlier
     Change undone = undone_write(c, op.row());
     if (run_change(c, undone) != TrialResult::finite) continue;
     const SlotId slot = c.graph().slot(c.graph().written(op)[0]);
     const std::string what = c.slot_text(slot.row());
     Finding f;
-    f.phase = c.op()->phase;  // good when the step began
+    f.phase = c.op()->phase;  // finite when the step began
     f.source = "the bytes of that memory at two reads of one step, and no op that wrote between";
     f.evidence.push_back({what + " read first by", c.op_text(torn->before.row()) + " (op " +
                                                        std::to_string(torn->before.row()) + ")"});

@@ -1,6 +1,7 @@
-// SINGULAR_GRAD: forward finite, derivative infinite at this very point. Proof: the culprit works for the
+// SINGULAR_GRAD: forward finite, derivative infinite at this very point. Proof: the culprit is part of the
 // derivative of a forward op, and that op, computed in fp64 at the recorded point and ever nearer to it, has
-// no finite slope wherever the derivative is bad. A gradient that the program threw away is another cause.
+// no finite slope wherever the derivative is bad. A gradient of a branch that was not selected is another
+// cause.
 #include <ATen/ATen.h>
 
 #include "probe/trace/regions.h"
@@ -18,7 +19,7 @@ constexpr const char* kAddEps =
     "Add a small eps inside the root (sqrt(x + eps), (x + eps)^p), or use a norm whose gradient is defined "
     "at 0.";
 
-/// Decompositions have points of their own: repeated eigenvalues, singular matrices.
+/// Decompositions have singular points of their own: repeated eigenvalues, singular matrices.
 bool is_decomposition(const std::string& name) {
   return (name.starts_with("linalg_") || name.starts_with("_linalg_")) && name != "linalg_vector_norm";
 }
@@ -74,8 +75,7 @@ Finding finding(const Case& c, std::int32_t forward, const Slopes& slopes, std::
   return f;
 }
 
-/// The call of a forward op on lists that the bad derivative belongs to explains it; of any other op its only
-/// one.
+/// For a forward op on lists: the call that the bad derivative belongs to. For any other op: its only call.
 const Slopes* explaining(const std::vector<std::vector<Slopes>>& calls, const at::Tensor& bad,
                          const std::vector<std::int64_t>& reduced) {
   for (const std::vector<Slopes>& outputs : calls)
@@ -84,14 +84,14 @@ const Slopes* explaining(const std::vector<std::vector<Slopes>>& calls, const at
   return nullptr;
 }
 
-/// Of a derivative that torch.compile wrote out nobody knows the forward op. That was finite, as the op is
-/// the first to go bad; and a gradient that is not zero over a denominator that is has no finite value.
+/// For a derivative that torch.compile wrote out the forward op is unknown. It was finite, since this op is
+/// the first to go bad; and a non-zero gradient over a zero denominator has no finite value.
 std::optional<Finding> examine_compiled(const Case& c) {
   const auto e = over_zero(c);
   const auto unsent = e ? zero_over_zero(*e) : std::nullopt;
   if (!unsent) return std::nullopt;
   const std::int64_t bad = count_true(e->born), sent = bad - *unsent;
-  // Nothing but zero over zero: a branch that nobody took sends such gradients too.
+  // Only zero over zero: a branch that was not selected sends such gradients too.
   if (sent == 0) return std::nullopt;
   Finding f;
   f.source = "x / 0 is infinite (IEEE 754-2019, 7.3); the forward pass was finite there";

@@ -1,7 +1,7 @@
-// UNINITIALIZED: memory was read that nobody had written. Proof: by the write ranges of the trace, what the
-// culprit reads shows memory as `empty` handed it out (the record either saw the same bytes at the first read
-// as when it was handed out, or nothing but partial writes lies between), and the step run with other
-// fillings of that memory is bad with one and good with another.
+// UNINITIALIZED: memory was read that was never written. Proof: by the write ranges of the trace, the
+// culprit's input shows memory as `empty` returned it (the record either saw the same bytes at the first read
+// as at the allocation, or only partial writes lie between), and the step run with other contents of that
+// memory is bad with one and good with another.
 #include <ATen/ATen.h>
 
 #include <limits>
@@ -15,14 +15,14 @@
 namespace nanquest {
 namespace {
 
-/// The host write put down the very bytes that the memory held when it was handed out: it is no write, but
-/// the record of a first read.
+/// The host write contains the very bytes that the memory held when it was allocated: it is no write, but the
+/// record of a first read.
 bool is_first_read(const Case& c, OpId op) {
   return (c.graph().op(op).flags & kOpHostWrite) && host_data(c, op) == HostData::first_read;
 }
 
-/// Ops that handed out, or put on record, memory that `row` shows unwritten before op `before`. Through ops
-/// that change a part of what they write in place.
+/// Ops that allocated, or recorded, memory that `row` shows unwritten before op `before`. Follows ops that
+/// change a part of what they write in place.
 void collect(const Case& c, TensorId row, OpId before, std::set<std::int32_t>& found, int depth) {
   (void)c.graph().each_write_behind(row, before, [&](const TraceGraph::Write& write) {
     const OpRow& op = c.graph().op(write.op);
@@ -30,7 +30,7 @@ void collect(const Case& c, TensorId row, OpId before, std::set<std::int32_t>& f
       found.insert(write.op.row());
       return true;
     }
-    // index_put_, masked_fill_ and their kind leave the rest as it was.
+    // index_put_, masked_fill_ and similar ops leave the rest as it was.
     if (depth > 0 && op.name.ends_with("_"))
       for (const TensorId read : c.graph().reads(write.op))
         if (c.graph().slot(read) == c.graph().slot(row)) collect(c, read, write.op, found, depth - 1);
@@ -47,16 +47,15 @@ std::vector<std::int32_t> sources(const Case& c) {
   return {found.begin(), found.end()};
 }
 
-/// The bits that PyTorch's deterministic mode fills fresh memory with. Arithmetic of the processor makes
-/// others.
+/// The bits with which PyTorch's deterministic mode fills new memory. Processor arithmetic makes other NaNs.
 at::Tensor is_fill(const at::Tensor& t) {
   const at::Tensor fill = at::full({1}, std::numeric_limits<double>::quiet_NaN(), t.options());
   const auto bits = t.element_size() == 4 ? at::kInt : t.element_size() == 8 ? at::kLong : at::kShort;
   return t.contiguous().view(bits) == fill.view(bits);
 }
 
-/// Elements that the op leaves as they were handed out: NaN where fresh memory is filled with it, something
-/// else where it is not, and all others the same both times. Undefined if it can't be run here.
+/// Elements that the op leaves uninitialised: NaN if new memory is filled with NaN, something else otherwise,
+/// while all others are the same both times. Undefined if it can't be run here.
 at::Tensor left_here(const Case& c, const at::Tensor& bad) {
   at::Context& context = at::globalContext();
   const bool deterministic = context.deterministicAlgorithms(),
@@ -79,7 +78,7 @@ at::Tensor left_here(const Case& c, const at::Tensor& bad) {
   return {};
 }
 
-/// "rows 12 to 15" of the first dimension; "" where the elements are no whole rows.
+/// "rows 12 to 15" of the first dimension; "" if the elements are no whole rows.
 std::string rows_text(const at::Tensor& mask) {
   if (mask.dim() == 0) return "";
   const at::Tensor any = mask.dim() > 1 ? mask.flatten(1).any(1) : mask,
@@ -92,7 +91,7 @@ std::string rows_text(const at::Tensor& mask) {
                        : "rows " + std::to_string(first) + " to " + std::to_string(last);
 }
 
-/// An operator that is none of PyTorch's left a part of what it returns as its memory was handed out.
+/// An operator that is not PyTorch's left a part of its result uninitialised.
 std::optional<Finding> left_unwritten(const Case& c) {
   if (c.op()->name.starts_with("aten::") || c.op()->name.starts_with("c10d") ||
       c.culprit().origin != word(Origin::op))
@@ -148,7 +147,7 @@ std::optional<Finding> examine_uninitialized(const Case& c, const Subject&) {
     if (const OpId from = handed_out(c, c.graph().slot(rows[0]), maker)) maker = from;
   Finding f;
   f.not_computed = true;
-  // What an op of the step handed out was not there when the step began.
+  // What an op of the step allocated did not exist when the step began.
   if (hands_out_unwritten(c, maker)) {
     f.origin = Origin::op;
     f.phase = c.op()->phase;

@@ -1,7 +1,7 @@
-// UNSELECTED_BRANCH: the branch that where() (or a mask, or a maximum) throws away still sends NaN back.
-// Proof: the branch was infinite or NaN in forward, the loss stays the same when its bad elements become
-// something else, and backward sent them a gradient of exactly zero: zero times an infinite derivative is
-// NaN; or everything is finite with two other numbers in their place.
+// UNSELECTED_BRANCH: the branch that where() (or a mask, or a maximum) discards still sends NaN back. Proof:
+// the branch was infinite or NaN in forward, the loss stays the same when its bad elements are replaced, and
+// backward sent them a gradient of exactly zero: zero times an infinite derivative is NaN; or everything is
+// finite with two other numbers in their place.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -15,11 +15,11 @@
 namespace nanquest {
 namespace {
 
-/// At most so many ops are looked at for the place where the choice must come first.
+/// At most this many ops are searched for the place where the selection must come first.
 constexpr std::size_t kMaxBehind = 12;
 
-/// What `forward` was computed by, element for element, whose derivative is not finite either: a choice that
-/// comes after these comes too late for them. The nearest first.
+/// The ops from which `forward` was computed, element by element, whose derivative is not finite either: a
+/// selection after these comes too late for them. The nearest first.
 std::vector<std::int32_t> singular_behind(const Case& c, std::int32_t forward, const at::Tensor& mask) {
   std::vector<std::int32_t> open = {forward}, found;
   for (std::size_t i = 0; i < open.size() && open.size() < kMaxBehind; ++i)
@@ -69,15 +69,15 @@ Finding finding(const Case& c, std::int32_t forward, const at::Tensor& mask, con
   return f;
 }
 
-/// Some of what `forward` made there is no finite number. (Of finite ones with an infinite slope it is the
-/// slope that is to blame, whatever made the gradient zero.)
+/// Some of the elements that `forward` made there are not finite. (For finite ones with an infinite slope the
+/// slope is to blame, whatever made the gradient zero.)
 bool is_undefined_there(const Case& c, std::int32_t forward, const at::Tensor& mask) {
   const at::Tensor made = c.values(forward).bad_output();
   return made.defined() && made.sizes() == mask.sizes() &&
          count_true(at::logical_and(mask, bad_mask(made))) > 0;
 }
 
-/// The forward op's elements that the bad ones of its derivative belong to; undefined if that isn't clear.
+/// The forward op's elements that the bad elements of its derivative belong to; undefined if that is unclear.
 at::Tensor elements_of(const Case& c, std::int32_t forward, const at::Tensor& bad,
                        const std::vector<std::int64_t>& reduced) {
   const at::Tensor made = c.values(forward).bad_output();
@@ -92,16 +92,16 @@ at::Tensor elements_of(const Case& c, std::int32_t forward, const at::Tensor& ba
   return spread(bad, made.sizes(), {});
 }
 
-/// The op of the derivative that makes NaN out of what holds none: there zero meets infinity, or zero. kNone
-/// if none does.
+/// The op of the derivative that makes NaN from inputs without NaN: there zero meets infinity, or zero. kNone
+/// if there is none.
 std::int32_t first_nan(const Case& c, std::int32_t forward) {
   for (const std::int32_t op : derivative_ops(c, forward))
     if (c.graph().written_counts(OpId{op}).nan > 0 && c.graph().read_counts(OpId{op}).nan == 0) return op;
   return kNone;
 }
 
-/// All of it is NaN, and the loss is a number: it was taken out by its value (nan_to_num). No function makes
-/// anything else of NaN, so it was a choice.
+/// All of it is NaN, and the loss is a number: it was removed by its value (nan_to_num). No function makes
+/// anything else of NaN, so it was a selection.
 bool is_taken_out(const Case& c, std::int32_t forward, const at::Tensor& mask) {
   const at::Tensor made = wide(c.values(forward).bad_output());
   return c.whole(Precision::as_recorded).loss_finite &&
@@ -123,7 +123,8 @@ std::optional<Finding> backward(const Case& c) {
   return f;
 }
 
-/// The op that puts the bad values of `forward` into what was sent back to it; kNone if none does.
+/// The op that puts the bad values of `forward` into the gradient that was sent back to it; kNone if there is
+/// none.
 std::int32_t harmful_derivative(const Case& c, std::int32_t forward) {
   const std::vector<std::int32_t> ops = derivative_ops(c, forward);
   for (const std::int32_t op : ops) {
@@ -136,7 +137,7 @@ std::int32_t harmful_derivative(const Case& c, std::int32_t forward) {
   return kNone;
 }
 
-/// The culprit by the trace is the forward op, whose infinities only backward makes harmful.
+/// By the trace the culprit is the forward op, whose infinities become harmful only in backward.
 std::optional<Finding> forward(const Case& c) {
   const std::int32_t op = c.op_index();
   if (c.calls(op).size() != 1 || !c.whole(Precision::as_recorded).loss_finite ||
@@ -156,7 +157,7 @@ std::optional<Finding> forward(const Case& c) {
     if (!run.loss_finite || !run.gradients_finite) return std::nullopt;
   }
   Finding f = finding(c, op, bad, bad);
-  // What forward throws away harms nobody: the derivative that sends it back does.
+  // What forward discards does no harm: the derivative that sends it back does.
   f.op = first_nan(c, op);
   if (f.op == kNone) f.op = harmful_derivative(c, op);
   if (f.op != kNone) f.phase = Phase::backward;

@@ -1,6 +1,6 @@
-// ZERO_TIMES_INF: 0 · inf where the infinity itself was meant. Proof: at every NaN one factor is exactly 0
-// and the other infinite (in a product of matrices: for one of the summed products), no operand holds NaN,
-// and the infinity is a number of the program or came in as one.
+// ZERO_TIMES_INF: 0 · inf where the infinity itself was intended. Proof: at every NaN one factor is exactly 0
+// and the other infinite (in a matrix product: for one of the summed products), no operand holds NaN, and the
+// infinity is a number of the program or was in an input.
 #include <ATen/ATen.h>
 
 #include <limits>

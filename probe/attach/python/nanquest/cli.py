@@ -69,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
         "replay --help shows its options",
         add_help=False,
     )
-    for verb, program in DOORS.items():  # `main` handles them before; they are listed here for --help
+    for verb, program in DOORS.items():  # handled in `main`; listed here for --help
         verbs.add_parser(verb, help=f"the program {' '.join(program)}; nanquest {verb} --help shows its options", add_help=False)
     asked = verbs.add_parser("doctor", help="check what would be observed here, and why not")
     asked.add_argument("--run-dir", default=Settings.run_dir, metavar="DIR", help="directory for the files (default: %(default)s)")
@@ -124,14 +124,14 @@ def _run(options) -> int:
     except programs.Missing as problem:
         print(f"nanquest: {problem}", file=sys.stderr)
         return USAGE_ERROR
-    reports.note(launched=True)  # to a launcher around this one
+    reports.note(launched=True)  # meant for a launcher around this one
     folder = reports.new_folder()
     environment[REPORTS] = folder or ""
     status = launcher.run(command, environment)
     stopped = reports.say_and_remove(folder, command, os.waitstatus_to_exitcode(status), program)
     if explainer:
         explainer.finish()
-    # A launcher in between (torchrun, accelerate launch) has made a code of its own of it.
+    # A launcher in between (torchrun, accelerate launch) has replaced it by a code of its own.
     return EXIT_ON_INCIDENT if stopped and os.waitstatus_to_exitcode(status) > 0 else launcher.end_as(status)
 
 
@@ -145,11 +145,11 @@ def main(arguments: list | None = None) -> int:
         from .commands import replay
 
         return replay.main(arguments[1:])
-    if arguments[:1] and arguments[0] in DOORS:  # everything after it is that program's
+    if arguments[:1] and arguments[0] in DOORS:  # everything after it belongs to that program
         program, *first = DOORS[arguments[0]]
         return programs.become(program, [*first, *arguments[1:]])
     parser = _parser()
-    # What follows "--" is the command's; a positional argument of the verb before it would take its options too.
+    # What follows "--" is the command; as a positional argument of the verb it would take the verb's options too.
     cut = arguments.index("--") if arguments[:1] == ["rehearse"] and "--" in arguments else len(arguments)
     options = parser.parse_args(arguments[:cut])
     if options.verb == "rehearse":

@@ -21,7 +21,7 @@ from .steps.sample_ids import as_names
 
 
 def _callback_class():
-    """Of the package that the program uses; of the one that is there if it has imported none."""
+    """The base class in the package that the program uses, or in the installed one if it has imported neither."""
     names = ("lightning.pytorch", "pytorch_lightning")
     for name in sorted(names, key=lambda name: name.partition(".")[0] not in sys.modules):
         try:
@@ -50,7 +50,7 @@ class NanquestCallback(_callback_class()):
         process.configure({f"trainer.{key}": value for key, value in told.items() if value is not None})
 
     def on_train_batch_start(self, trainer, pl_module, batch, batch_idx, *args):
-        # In the middle of an accumulation global_step is still that of the step that runs.
+        # During an accumulation, global_step is still the number of the running step.
         nanquest.step(trainer.global_step)
         if isinstance(batch, dict) and (ids := as_names(batch)):
             nanquest.batch(ids)

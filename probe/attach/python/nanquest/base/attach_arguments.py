@@ -12,7 +12,7 @@ _BY_PLACE = ("run_dir", "level")
 
 
 def signature() -> inspect.Signature:
-    """What help() shows."""
+    """What help() shows as the signature."""
     by_place, by_name = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
     rows = [BY_NAME[name] for name in _BY_PLACE] + [setting for setting in SETTINGS if setting.name not in _BY_PLACE]
     parameters = [inspect.Parameter(row.name, by_place if row.name in _BY_PLACE else by_name, default=row.default) for row in rows]
@@ -20,7 +20,7 @@ def signature() -> inspect.Signature:
 
 
 def arguments_in_words() -> str:
-    """Of the documentation of attach(), a paragraph for each."""
+    """Documentation of the settings for attach(), a paragraph for each."""
     rows = [textwrap.fill(f"{row.name}: {row.help} (default: {row.default_text})", 130, subsequent_indent=" " * 8) for row in SETTINGS]
     return "\n    ".join(rows)
 

@@ -1,4 +1,4 @@
-"""What `nanquest rehearse --set` may change in a program, in words and as data. Imports nothing heavy."""
+"""What `nanquest rehearse --set` may change in a program, as text and as data. Imports nothing heavy."""
 
 from __future__ import annotations
 

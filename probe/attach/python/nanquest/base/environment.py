@@ -26,12 +26,12 @@ BUILDING = ("NANQUEST_CACHE", "NANQUEST_SKIP_PACKAGES", "NANQUEST_TEST_PACKAGES"
 
 
 def known() -> list:
-    """All that may be set for a run."""
+    """All variables that may be set for a run."""
     return sorted({*OTHERS, *(setting.variable for setting in SETTINGS)})
 
 
 def set_here(environment=os.environ) -> tuple:
-    """(name -> value of those that are known, name -> the nearest known name or "" of those that are not)."""
+    """(known variables as name -> value, unknown ones as name -> the nearest known name or "")."""
     ours, strangers, names = {}, {}, known()
     for name, value in sorted(environment.items()):
         if name in names:

@@ -73,7 +73,7 @@ def load(library: str) -> ctypes.PyDLL:
 
 
 def beside(name: str, torch_version: str, get: str) -> ctypes.CDLL:
-    """Another library of ours, beside the probe's own, whose version is its too. `get`: what to do where it is missing."""
+    """Another library of this package, beside the probe's own and of the same version. `get`: what to do if it is missing."""
     place = os.path.join(os.path.dirname(check(torch_version)), name)
     if not os.path.exists(place):
         raise Unfit(f"{place} is missing; {get}")
@@ -84,7 +84,7 @@ def beside(name: str, torch_version: str, get: str) -> ctypes.CDLL:
 
 
 def as_argv(program: str, arguments: list) -> tuple:
-    """(argc, argv) as C's main has them. What was printed so far is on its way first: such a program writes to stdout itself."""
+    """(argc, argv) as C's main has them. Flushes what was printed so far, because such a program writes to stdout itself."""
     words = [os.fsencode(word) for word in (program, *arguments)]
     sys.stdout.flush()
     return len(words), (ctypes.c_char_p * (len(words) + 1))(*words, None)

@@ -7,7 +7,7 @@ import sys
 
 
 def entries(path: str) -> list:
-    """What the file names; ValueError if it can't be read. A file that is not there names nothing."""
+    """The entries of the file; ValueError if it can't be read. A missing file has none."""
     try:
         with open(path, encoding="utf-8") as file:
             found = json.load(file)
@@ -23,7 +23,8 @@ def entries(path: str) -> list:
 
 
 def muted_places(path: str) -> list:
-    """[operation, module] of each entry; the probe does not know causes. A file that can't be read mutes nothing, and a line says so."""
+    """[operation, module] of each entry; the probe does not know causes. A file that can't be read mutes nothing, and a line on stderr
+    says so."""
     try:
         return [[each["op"], each["module"]] for each in entries(path)]
     except ValueError as problem:

@@ -10,7 +10,7 @@ class Patches:
         self._done = []
 
     def put(self, owner, name: str, around) -> None:
-        """`owner.name` becomes `around(own)`; nothing happens if this PyTorch has no such function."""
+        """Replaces `owner.name` by `around(own)`; does nothing if this PyTorch has no such function."""
         own = vars(owner).get(name)
         if not callable(own):
             return
@@ -19,7 +19,7 @@ class Patches:
         self._done.append((owner, name, own, stand_in))
 
     def undo(self) -> None:
-        """Puts the own functions back, except where another package has replaced ours since."""
+        """Restores the own functions, except where another package has replaced ours since."""
         while self._done:
             owner, name, own, stand_in = self._done.pop()
             if vars(owner).get(name) is stand_in:

@@ -14,16 +14,16 @@ class ProbeState:
         self.program = None  # the steps.program.Program, once the training thread has shown itself
         self.module_call = None  # the function that stands in for torch.nn.Module.__call__
         self.patches = Patches()  # what else stands in for functions of PyTorch
-        self.handles = []  # of hooks: what ends them
+        self.handles = []  # hooks: functions that remove them
         self.follows_forks = False  # whether a forked child switches the probe off
         self.update_hooks = ()  # what runs before and after Optimizer.step
         self.phase_before = None  # (phase,) before an update that only makes an optimizer's state, while that runs
-        self.capture = None  # (graph, the attachment that is away) while a graph of a device is captured
+        self.capture = None  # (graph, the attachment, detached meanwhile) while a graph of a device is captured
         self.fallback = None  # the policy.fp32_fallback.Fallback in force
         self.wide_modules = None  # weak: modules whose inputs are made fp32
         self.regions_ran = False  # whether a region of torch.compile has run
         self.replicated = []  # weak: every DistributedDataParallel of this process
-        self.times_replicated = 0  # how many there ever were
+        self.times_replicated = 0  # how many there have been
 
     def forget(self) -> None:
         """The hooks stop listening. What the fallback changed in the program stays."""

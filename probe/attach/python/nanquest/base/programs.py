@@ -21,8 +21,7 @@ class Missing(Exception):
 
 
 def find(name: str) -> str:
-    """Its path: in the folder that NANQUEST_BIN names, beside the command `nanquest`, among this Python's scripts, or wherever
-    the shell finds it."""
+    """Its path: in the folder that NANQUEST_BIN names, beside the command `nanquest`, among this Python's scripts, or on PATH."""
     folders = [os.environ.get(FOLDER, ""), os.path.dirname(os.path.realpath(sys.argv[0])), sysconfig.get_path("scripts") or ""]
     for folder in folders:
         path = os.path.join(folder, name)
@@ -34,7 +33,7 @@ def find(name: str) -> str:
 
 
 def become(name: str, arguments: list) -> int:
-    """This process goes on as that program. Returns only if it can't: the exit code."""
+    """Replaces this process by that program. Returns only on failure: the exit code."""
     try:
         path = find(name)
         sys.stdout.flush()

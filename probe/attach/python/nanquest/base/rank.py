@@ -7,8 +7,8 @@ import sys
 
 
 def place_in_group() -> tuple:
-    """(rank, world size): of torch.distributed where that has begun, as not every launcher sets the usual variables; else of
-    these."""
+    """(rank, world size): of torch.distributed if it is initialised, because not every launcher sets the usual variables; otherwise of
+    the variables."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank(), distributed.get_world_size()
@@ -17,6 +17,6 @@ def place_in_group() -> tuple:
 
 
 def restarts(environment=os.environ) -> int:
-    """How often torchrun has started the processes of this run again."""
+    """How often torchrun has restarted the processes of this run."""
     count = environment.get("TORCHELASTIC_RESTART_COUNT", "")
     return int(count) if count.isdecimal() else 0

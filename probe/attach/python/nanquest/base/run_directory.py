@@ -9,8 +9,8 @@ from .settings import RUN_ID
 
 
 def claim(run_dir: str) -> str:
-    """The directory for this process: several processes of one run with the same rank must not share files. Ranks that were started
-    again together have a run directory of their own, in which they meet: run/restart-1."""
+    """The directory for this process: several processes of one run with the same rank must not share files. Ranks that were restarted
+    together have a run directory of their own for it: run/restart-1."""
     if again := restarts():
         run_dir = os.path.join(run_dir, f"restart-{again}")
     run = os.environ.get(RUN_ID) or f"pid-{os.getpid()}"
@@ -28,7 +28,7 @@ def claim(run_dir: str) -> str:
                 holder = file.read()
             if holder.split(" ")[0] == run and holder != mine:
                 return os.path.join(run_dir, f"process-{os.getpid()}")
-            # An earlier run's mark.
+            # Left by an earlier run.
             try:
                 os.unlink(mark)
             except FileNotFoundError:
@@ -37,7 +37,7 @@ def claim(run_dir: str) -> str:
 
 
 def shorter(path: str) -> str:
-    """The path as seen from the working directory, if it lies below it."""
+    """The path relative to the working directory, if it is inside it."""
     try:
         relative = os.path.relpath(path)
     except (OSError, ValueError):

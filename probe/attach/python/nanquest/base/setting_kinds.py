@@ -1,4 +1,4 @@
-"""Kinds of values that a setting may have: how each is read from text, and what is wrong with a value."""
+"""Kinds of values that a setting may have: how each is read from text and checked."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .sizes import size_in
 class Kind:
     must: str  # "must be a whole number of at least 0"
     parse: Callable  # from text; ValueError if that is impossible
-    problem: Callable  # of a value: "" if it can be used
+    problem: Callable  # of a value: "" if it is valid, otherwise what is wrong
     metavar: str = ""
-    values: tuple = ()  # all that it may be, where these are few
+    values: tuple = ()  # all allowed values, if they are few
     is_path: bool = False
-    text: Callable = str  # what `parse` reads
+    text: Callable = str  # type of the result of `parse`
 
     def read(self, text: str):
         """The value; ValueError that says what it must be."""

@@ -1,5 +1,4 @@
-"""The settings of one run, of the kinds and with the defaults of settings_table.py, and how they get into programs. Imports nothing
-heavy."""
+"""The settings of one run, with the kinds and defaults of settings_table.py, and how they reach programs. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -12,13 +11,13 @@ from .muted import muted_places
 from .settings_table import BY_NAME, SETTINGS
 from .sizes import size_in
 
-WITHHOLDS = ("skip", "fallback_fp32")  # values of on_incident that keep the optimizer from writing
-EXIT_ON_INCIDENT = 4  # of a program that --on-incident, --on-forecast or --skip-limit ends
-OFF = "NANQUEST"  # "off": nothing of nanquest does anything, however it is attached
+WITHHOLDS = ("skip", "fallback_fp32")  # values of on_incident that skip the optimizer's update
+EXIT_ON_INCIDENT = 4  # exit code of a program that --on-incident, --on-forecast or --skip-limit ends
+OFF = "NANQUEST"  # "off": nanquest does nothing, however it is attached
 SWITCH = "NANQUEST_ATTACH"  # "1": attach when torch is imported
 LIBRARY = "NANQUEST_ATTACH_LIBRARY"  # path of libnanquest_attach.so
 RUN_ID = "NANQUEST_RUN_ID"  # the same in all processes of one run
-PLAN = "NANQUEST_REHEARSAL"  # what a process of a rehearsal has to do (hear/rehearsal_role.py)
+PLAN = "NANQUEST_REHEARSAL"  # the plan of a rehearsal for this process (hear/rehearsal_role.py)
 PROGRAM = "NANQUEST_PROGRAM"  # the settings for programs that are not Python, as JSON (start/native.py)
 REPORTS = "NANQUEST_REPORTS"  # the folder in which processes tell `nanquest run` what they saw
 
@@ -49,7 +48,7 @@ class Settings(_Values):
                 raise ValueError(f"{name} needs level trace or watch; level guard records nothing")
 
     def differences(self, asked: dict) -> list:
-        """What is asked for and is otherwise here, like "level is 'trace', not 'watch'"."""
+        """The settings that were asked for and differ here, like "level is 'trace', not 'watch'"."""
         found = []
         for name, value in asked.items():
             own = getattr(self, name)
@@ -63,7 +62,7 @@ class Settings(_Values):
         return found
 
     def to_environment(self) -> dict:
-        """The variables that make children attach with these settings."""
+        """The variables that make child processes attach with these settings."""
         values = [(setting, getattr(self, setting.name)) for setting in SETTINGS]
         texts = {setting.variable: setting.kind.text(value) for setting, value in values if value not in ("", ())}
         return {SWITCH: "1", **texts}

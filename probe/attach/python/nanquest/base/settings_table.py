@@ -21,9 +21,9 @@ class Setting:
     kind: Kind
     help: str  # what it does: one or two sentences, without the default
     option: bool = True
-    library: bool = False  # whether the library is told
+    library: bool = False  # whether the library gets it
     alone: object = None  # the value of the option without a value
-    none: str = ""  # what the default means, where it is no value to show
+    none: str = ""  # meaning of the default, if its value can't be shown
 
     @property
     def variable(self) -> str:

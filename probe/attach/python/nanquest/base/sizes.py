@@ -1,4 +1,4 @@
-"""Sizes as people write them."""
+"""Sizes in bytes as people write them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def in_words(size: int) -> str:
-    """Such as "1.2 GB"."""
+    """Text such as "1.2 GB"."""
     for unit in ("B", "kB", "MB", "GB"):
         if size < 1000:
             return f"{size:.3g} {unit}"
@@ -17,7 +17,7 @@ def in_words(size: int) -> str:
 
 
 def size_in(text: str) -> int:
-    """Bytes of "20G", "500 MB", "1.5T", "4096"; ValueError for anything else, and for nothing at all."""
+    """Bytes of "20G", "500 MB", "1.5T", "4096"; ValueError for anything else, also for an empty text."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", str(text), re.IGNORECASE)
     size = int(float(found[1]) * _UNITS[found[2].upper()]) if found else 0
     if size < 1:

@@ -11,12 +11,12 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def _import_nanquest():
-    """The package that this file belongs to, unless the program has its own: its folder holds other packages too, which
-    the program would not find by itself, so that does not come onto the path."""
+    """The package that this file belongs to, unless the program has its own. Its folder holds other packages too, which the program
+    would not find without nanquest, so the folder is not added to sys.path."""
     import importlib.util
 
     spec = importlib.util.find_spec("nanquest")
-    if spec is not None and spec.origin is not None:  # a mere folder of that name has none
+    if spec is not None and spec.origin is not None:  # a plain folder of that name has none
         return
     package = os.path.dirname(_HERE)
     spec = importlib.util.spec_from_file_location("nanquest", os.path.join(package, "__init__.py"), submodule_search_locations=[package])
@@ -57,7 +57,7 @@ def _wait_for_torch():
 
 
 def _attach_after(loader, finder):
-    """`loader` attaches when it has run torch. A loader whose attribute can't be set is left as it is."""
+    """Makes `loader` attach after it has run torch. A loader whose attribute can't be set is left as it is."""
     run = getattr(loader, "exec_module", None)
     if run is None or isinstance(loader, type):
         return
@@ -76,7 +76,7 @@ def _attach_after(loader, finder):
 
 
 def _run_the_other():
-    """The sitecustomize that this one stands in front of."""
+    """Runs the sitecustomize that this one hides."""
     import importlib.machinery
     import importlib.util
 
@@ -91,7 +91,7 @@ def _run_the_other():
 
 
 def _say_here(facts=""):
-    """`nanquest run` wants to know which processes the probe was in (nanquest/tell/reports.py)."""
+    """Tells `nanquest run` that the probe was in this process (nanquest/tell/reports.py)."""
     folder = os.environ.get("NANQUEST_REPORTS")
     if folder and os.path.isdir(folder):
         with open(os.path.join(folder, str(os.getpid())), "w") as file:

@@ -190,7 +190,7 @@ def _variables() -> list:
 
 
 def look(run_dir: str) -> list:
-    """All findings, in the order in which one depends on the other."""
+    """All findings, in an order in which each depends only on earlier ones."""
     found = [*_python_and_torch(), _library()]
     facts = {}
     if not any(each.blocks for each in found):
@@ -212,7 +212,7 @@ def look(run_dir: str) -> list:
 
 
 def report(run_dir: str, as_json: bool) -> int:
-    """Prints it; the exit code."""
+    """Prints the findings; returns the exit code."""
     found = look(run_dir)
     blocked = any(each.blocks for each in found)
     if as_json:

@@ -9,10 +9,10 @@ OK, WARNING, PROBLEM = "ok", "warning", "problem"
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """One line: how it stands with `name`, and, where it is not well, the way out."""
+    """One line: the state of `name`, and what to do if it is not good."""
 
     name: str
     state: str
     text: str
     way_out: str = ""
-    blocks: bool = False  # nothing at all is observed because of it
+    blocks: bool = False  # whether nothing at all can be observed because of it

@@ -17,12 +17,12 @@ from ..base.sizes import in_words
 from .doctor_findings import OK, PROBLEM, WARNING, Finding
 
 LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "srun", "mpirun")
-LITTLE = 0.05  # of a disk: so little free is a warning
-SOON = 2 << 30  # bytes: so little is, too
+LITTLE = 0.05  # a warning if less than this share of a disk is free
+SOON = 2 << 30  # bytes: a warning below this too
 
 
 def torch_version() -> str:
-    """Of this Python's torch, "" if it has none."""
+    """Version of this Python's torch, "" if it has none."""
     if importlib.util.find_spec("torch") is None:
         return ""
     try:
@@ -35,7 +35,7 @@ def torch_version() -> str:
 
 
 def _another_sitecustomize() -> str:
-    """The one that runs after ours, "" if there is none."""
+    """The sitecustomize that runs after ours, "" if there is none."""
     spec = importlib.machinery.PathFinder.find_spec(
         "sitecustomize", [path for path in sys.path if os.path.abspath(path or ".") != package.BOOTSTRAP]
     )
@@ -43,7 +43,7 @@ def _another_sitecustomize() -> str:
 
 
 def _login_shell_keeps(name: str) -> bool:
-    """Whether a login shell, as many a scheduler starts one, hands on what is set before it. True if that can't be known."""
+    """Whether a login shell, which many schedulers start, keeps environment variables that are set before it. True if unknown."""
     try:
         done = subprocess.run(
             ["bash", "-lc", f'printf "%s" "${name}"'],
@@ -85,11 +85,11 @@ def hook() -> list:
     return found
 
 
-# Room.
+# Disk and memory.
 
 
 def snapshots(run_dir: str) -> list:
-    """Files of steps that are there, recordings included."""
+    """Bytes of the step files in the directory, recordings included."""
     return sorted(
         path
         for folder in ("incidents", "recordings")
@@ -99,7 +99,7 @@ def snapshots(run_dir: str) -> list:
 
 
 def _existing(path: str) -> str:
-    """The folder itself, or the nearest one above it that is there."""
+    """The folder itself, or its nearest parent that exists."""
     path = os.path.abspath(path)
     while not os.path.isdir(path) and os.path.dirname(path) != path:
         path = os.path.dirname(path)
@@ -117,7 +117,7 @@ def _snapshot_takes(run_dir: str) -> str:
 
 
 def _memory() -> int:
-    """Free bytes: of the machine, or of what this process's group may take."""
+    """Free bytes: of the machine, or of this process's control group."""
     free = 0
     with open("/proc/meminfo", encoding="utf-8") as file:
         for line in file:
@@ -161,7 +161,7 @@ def room(run_dir: str) -> list:
     return found
 
 
-# What is beside it.
+# Other programs and launchers.
 
 
 def _program(name: str, needed: bool):

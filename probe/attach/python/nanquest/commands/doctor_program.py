@@ -1,5 +1,5 @@
-"""What `nanquest doctor` trains to prove that the probe attaches: two steps of a tiny program, and what this machine has as
-the program saw it. Started as a file of its own, it knows nothing of nanquest until torch has been imported.
+"""What `nanquest doctor` trains to show that the probe attaches: two steps of a tiny program, and what the program sees of this machine.
+It is started as a file of its own and does not import nanquest before torch.
 
 The last line on stdout is a JSON object.
 """
@@ -34,7 +34,7 @@ def devices():
 
 
 def hdf5():
-    """Path and version of the HDF5 that the probe brought along."""
+    """Path and version of the HDF5 that is loaded with the probe."""
     import ctypes
 
     with open("/proc/self/maps", encoding="utf-8") as maps:

@@ -23,11 +23,11 @@ PATIENCE = 15 * 60  # seconds for one incident
 
 
 class Explainer:
-    """The launcher's end of it."""
+    """The explaining process, as the launcher holds it."""
 
     def __init__(self, run_dir: str):
         programs.find("nanquest-replay")
-        # A session of its own: what is typed at the terminal is for the training.
+        # A session of its own, so that keys typed at the terminal reach only the training.
         self._process = subprocess.Popen(
             [sys.executable, "-m", "nanquest.commands.explain", os.path.abspath(run_dir)],
             stdin=subprocess.PIPE,
@@ -36,10 +36,10 @@ class Explainer:
         )
 
     def finish(self) -> None:
-        """After the training: waits until everything is explained; Ctrl-C leaves it."""
+        """Called after the training: waits until everything is explained; Ctrl-C ends the wait."""
         self._process.stdin.close()
         try:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # held back while the command ran
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # output held back while the command ran
             self._process.wait()
         except KeyboardInterrupt:
             self._process.terminate()
@@ -47,7 +47,7 @@ class Explainer:
 
 
 def incidents(run_dir: str) -> list:
-    """Snapshots of a run, of its processes and of what was started again, as paths."""
+    """Paths of the snapshots of a run, including those of its processes and of restarts."""
     found = []
     for below in ("", "process-*", "restart-*", os.path.join("restart-*", "process-*")):
         folder = os.path.join(glob.escape(run_dir), below)
@@ -56,7 +56,7 @@ def incidents(run_dir: str) -> list:
 
 
 def explain(path: str) -> None:
-    """Says what nanquest-replay found."""
+    """Prints what nanquest-replay found."""
     try:
         done = subprocess.run(
             [programs.find("nanquest-replay"), "--quiet", "--brief", path],
@@ -74,7 +74,7 @@ def explain(path: str) -> None:
 
 def main(run_dir: str) -> None:
     os.nice(19)
-    known = {path: os.path.getmtime(path) for path in incidents(run_dir)}  # of an earlier run
+    known = {path: os.path.getmtime(path) for path in incidents(run_dir)}  # left by an earlier run
     ended = False
     while True:
         new = [path for path in incidents(run_dir) if known.get(path) != os.path.getmtime(path)]
@@ -83,7 +83,7 @@ def main(run_dir: str) -> None:
             explain(path)
         if ended and not new:
             return
-        # Nothing is written there; we wait for its end.
+        # Nothing is written to it; its end is awaited.
         ended = ended or bool(select.select([sys.stdin], [], [], LOOK_EVERY)[0])
 
 

@@ -1,4 +1,4 @@
-"""`nanquest mute`: puts an incident into the list of those that are muted, shows the list, takes one out of it."""
+"""`nanquest mute`: adds an incident to the list of muted ones, shows the list, or removes an entry."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PATIENCE = 15 * 60  # seconds for the diagnosis of a snapshot
 
 
 def _verdict(path: str) -> dict:
-    """Of a verdict's file, or of a snapshot, which is diagnosed."""
+    """The entry for a verdict's file, or for a snapshot, which is diagnosed first."""
     if not os.path.isfile(path):
         raise ValueError(f"{path} is not there; give an incident's file or its verdict")
     if path.endswith(".json"):

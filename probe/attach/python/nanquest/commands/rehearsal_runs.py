@@ -1,4 +1,4 @@
-"""The runs of a rehearsal, one after the other: unchanged, placebos, changes. What they mean is not decided here."""
+"""Makes the runs of a rehearsal, one after the other: unchanged, placebos, changes. Does not interpret them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Stop(Exception):
 
 
 class _Progress:
-    """On a terminal one line that is written again, elsewhere one a run."""
+    """Progress: one line that is rewritten on a terminal, otherwise one line per run."""
 
     def __init__(self):
         self._terminal = sys.stderr.isatty()
@@ -64,7 +64,7 @@ class _Progress:
 
 
 class Rehearsal:
-    """Of one incident."""
+    """The runs of one incident."""
 
     def __init__(self, options, facts: dict):
         self._options, self._facts = options, facts
@@ -77,7 +77,7 @@ class Rehearsal:
         self.trials = []
 
     def run(self) -> dict:
-        """All of it: the document of the file, without what judge adds."""
+        """Makes all runs. Returns the document of the file, without what judge adds."""
         rehearser = Rehearser(self._command, self._progress.step)
         try:
             self._all(rehearser)
@@ -102,19 +102,19 @@ class Rehearsal:
         until = self._step + self._options.steps
         unchanged = self._unchanged(rehearser, until)
         if unchanged.failed_step is None and unchanged.end > self._step:
-            # Buffers, and values that reach neither loss nor gradients, are looked at there only.
+            # Buffers, and values that reach neither loss nor gradients, are checked only at the weight checks.
             rehearser.level = "trace"
             self.trials.clear()
             unchanged = self._unchanged(rehearser, until)
         if unchanged.failed_step not in (self._step, self._step + 1):
             return
-        # What is changed in the first update shows in the second step's loss.
+        # A change in the first update shows in the second step's loss.
         seed, wanted = 0, self._options.placebos if len(unchanged.losses) > 1 else 0
         while sum(trial.kind == "placebo" for trial in self.trials) < wanted and seed < wanted * SEEDS:
             seed += 1
             placebo = self._make(rehearser, f"placebo, seed {seed}", Trial("placebo", f"seed {seed}"), until, placebo=seed)
             if placebo.losses == unchanged.losses and placebo.failed_step == unchanged.failed_step:
-                self.trials.pop()  # the bit was lost somewhere
+                self.trials.pop()  # rounding removed the changed bit
             elif placebo.not_tried:
                 break
         until = max(trial.failed_step or 0 for trial in self.trials) + self._options.steps
@@ -140,7 +140,7 @@ class Rehearsal:
         return [changes.parse(text) for text in texts]
 
     def _check(self, unchanged: Trial) -> None:
-        """Stop if the command never came to where the incident was."""
+        """Stops if the command never reached the step of the incident."""
         said = f": {unchanged.last_line}" if unchanged.last_line else ""
         if unchanged.not_tried:
             raise Stop(unchanged.not_tried)
@@ -167,7 +167,7 @@ class Rehearsal:
             )
 
     def _align(self, unchanged: Trial) -> None:
-        """Which step is which: where the losses are those on record, bit for bit."""
+        """Finds the number of the first step: the one for which the losses equal the recorded ones, bit for bit."""
         if self._first is None and not self._agrees(unchanged, 0):
             first = min(self._recorded, default=0)
             shifts = [
@@ -191,7 +191,7 @@ class Rehearsal:
             )
 
     def _agrees(self, unchanged: Trial, shift: int) -> int:
-        """How many losses are on record, if all of these are the same there; 0 else."""
+        """How many losses are on record, if all of these equal them; otherwise 0."""
         pairs = [
             (loss, self._recorded[step])
             for step, loss in enumerate(unchanged.losses, unchanged.first_step + shift)

@@ -1,4 +1,4 @@
-"""One run of a rehearsal: the command under the probe, what its processes tell of each step (hear/rehearsal_role.py), and its end."""
+"""One run of a rehearsal: the command under the probe, what its processes report of each step (hear/rehearsal_role.py), and how it ends."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from ..base.settings import PLAN, REPORTS, Settings
 from ..start import launcher
 
 LOOK_EVERY = 0.1  # seconds
-PATIENCE = 30.0  # for a program to end that was ended; then it is killed
+PATIENCE = 30.0  # time for a program to end after it was told to; then it is killed
 PR_SET_PDEATHSIG = 1
 
 
 @dataclasses.dataclass
 class Trial:
-    """What a run was."""
+    """The result of a run."""
 
     kind: str  #: "unchanged", "placebo" or "change"
     change: str = ""  #: in words
     first_step: int = 0
-    losses: list = dataclasses.field(default_factory=list)  #: of every good step from the first on; None where there is none
+    losses: list = dataclasses.field(default_factory=list)  #: losses of all good steps from the first on; None for a step without one
     failed_step: int | None = None
     failure: str = ""
     ended_itself: bool = False
     not_tried: str = ""  #: why it could not be made
-    # What the file does not say:
+    # Not part of the file:
     made: bool = False  #: a step was begun
     code: int = 0  #: the command's exit code
     crashed: bool = False  #: it failed by that code, the probe saw nothing
-    last_line: str = ""  #: of what it printed
-    low: bool = False  #: it ran in 16 bits
+    last_line: str = ""  #: the end of its output
+    low: bool = False  #: the run computes in a 16-bit format
 
     @property
     def end(self) -> int:
-        """One past the last good step."""
+        """One after the last good step."""
         return self.first_step + len(self.losses)
 
     def to_dict(self) -> dict:
@@ -53,7 +53,7 @@ class Trial:
 
 
 class _Process:
-    """The report of one process."""
+    """Reads the report of one process."""
 
     def __init__(self, path: str):
         self.rank = int(os.path.basename(path)[1:].split(".")[0])
@@ -61,7 +61,7 @@ class _Process:
         with open(path, encoding="utf-8") as file:
             for line in file:
                 if not line.endswith("\n"):
-                    break  # it is being written
+                    break  # it is still being written
                 told = json.loads(line)
                 if "step" in told:
                     self.losses[told["step"]] = told["loss"]
@@ -74,23 +74,23 @@ class _Process:
 
 
 class Rehearser:
-    """Runs one command again and again."""
+    """Runs one command repeatedly."""
 
     def __init__(self, command: list, told):
         self._command = command
-        self._told = told  # called with (step, loss) now and then
+        self._told = told  # called with (step, loss) from time to time
         self._folder = tempfile.mkdtemp(prefix="nanquest-rehearse-")
         self._process = None
         self._count = 0
         self.level = "guard"
 
     def close(self) -> None:
-        """Ends what runs, and leaves nothing behind."""
+        """Ends what is running, and removes temporary files."""
         self._end(signal.SIGINT)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def run(self, trial: Trial, until: int, first_step: int | None, change: Change | None = None, placebo: int | None = None) -> Trial:
-        """Makes the run, up to and with step `until`; fills `trial`."""
+        """Makes the run up to and including step `until`; fills `trial`."""
         self._count += 1
         here = os.path.join(self._folder, str(self._count))
         reports, log = os.path.join(here, "reports"), os.path.join(here, "output")
@@ -132,7 +132,7 @@ class Rehearser:
             ended = self._process.poll() is not None
             processes = [_Process(os.path.join(reports, name)) for name in sorted(os.listdir(reports))]
             if ended:
-                self._end(signal.SIGTERM)  # what it may have left behind
+                self._end(signal.SIGTERM)  # files that it may have left
                 return processes
             if (first := _first_rank(processes)) is not None and first.losses:
                 self._told(*next(reversed(first.losses.items())))
@@ -143,7 +143,7 @@ class Rehearser:
             time.sleep(LOOK_EVERY)
 
     def _end(self, number: int) -> None:
-        """The command, and all that it has started."""
+        """Ends the command and everything it has started."""
         if self._process is None:
             return
         if self._process.poll() is None:
@@ -167,12 +167,12 @@ def _die_with_us() -> None:
 
 
 def _first_rank(processes: list):
-    """Of several processes that are rank 0 the one that trains most."""
+    """If several processes are rank 0, the one with the most steps."""
     return max((each for each in processes if each.rank == 0), key=lambda each: len(each.losses), default=None)
 
 
 def _last_line(log: str) -> str:
-    """The last that the command printed, but for the probe's own lines."""
+    """The last line that the command printed, apart from the probe's own."""
     with open(log, "rb") as file:
         file.seek(max(0, os.path.getsize(log) - 8192))
         lines = file.read().decode(errors="replace").splitlines()

@@ -1,8 +1,8 @@
-"""`nanquest rehearse`: the root of an incident tried with the program itself.
+"""`nanquest rehearse`: tries changes against an incident with the program itself.
 
-The command is run again and again, up to some steps beyond the incident: unchanged, with placebos (the last bit of one weight), and
-with one --set each. What cures is decided by nanquest-replay judge, for this and for nanquest-trainer alike (replay/verdict/rehearsal.h).
-The result is a file beside the snapshot, step-N.rR.rehearsal.json:
+The command is run repeatedly, up to some steps after the incident: unchanged, with placebos (the last bit of one weight is changed),
+and with one --set each. nanquest-replay judge decides which change prevents the incident, with the same rule as for nanquest-trainer
+(replay/verdict/rehearsal.h). The result is a file beside the snapshot, step-N.rR.rehearsal.json:
 
     {"format": "nanquest.rehearsal", "version": 1, "snapshot": name, "step": N, "rank": R, "program": the command, "began": "",
      "horizon": --steps, "as_recorded": whether the unchanged run had the losses on record bit for bit (null: none to compare with),
@@ -11,7 +11,7 @@ The result is a file beside the snapshot, step-N.rR.rehearsal.json:
                before it was ended, "not_tried": why it could not be run}],
      … and what judge adds to the runs, "spread", "root", "not_tried"}
 
-A change of meaning bumps "version"; readers ignore fields that they don't know.
+A change of meaning increases "version"; readers ignore fields that they don't know.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ..start import launcher
 from .rehearsal_runs import DEFAULT, Rehearsal, Stop
 
 FOUND, NO_ROOT, USAGE, BAD_FILE, INTERRUPTED = 0, 1, 2, 3, 130
-LEAST_STEPS = 16  # so many a cure must outlive everything else (replay/verdict/rehearsal.h)
+LEAST_STEPS = 16  # steps by which a successful change must outlive all other runs (replay/verdict/rehearsal.h)
 
 HELP = """runs COMMAND several times under the probe, each until --steps optimizer steps after the snapshot's step: unchanged (it must fail in
 that step again), with placebos, and with each --set. Prints which change cures the run, and so the root of the incident."""
@@ -103,7 +103,7 @@ def add_to(verbs) -> None:
 
 
 def _facts_of(snapshot: str) -> dict:
-    """What nanquest-replay knows of the file."""
+    """What nanquest-replay reads from the file."""
     if os.path.isdir(snapshot):
         raise Stop(f"{snapshot} is a directory; name one of its incidents: {os.path.join(snapshot, 'incidents', 'step-….h5')}")
     done = subprocess.run([programs.find("nanquest-replay"), "info", "--json", snapshot], text=True, capture_output=True, check=False)
@@ -117,7 +117,7 @@ def _facts_of(snapshot: str) -> dict:
 
 
 def _judge(document: dict) -> dict:
-    """The same with what it means."""
+    """The same document with judge's results."""
     done = subprocess.run(
         [programs.find("nanquest-replay"), "judge", "-", "--json"], input=json.dumps(document), text=True, capture_output=True, check=False
     )

@@ -1,5 +1,5 @@
-"""`nanquest replay`: nanquest-replay, and with `--import MODULE` inside of this process. Operators that a program has written in Python
-(torch.library.custom_op) run where Python is.
+"""`nanquest replay`: nanquest-replay, and with `--import MODULE` inside this process. Operators that a program has defined in Python
+(torch.library.custom_op) can only run in Python.
 
     nanquest replay --import my_kernels run/incidents/step-00000131.r0.h5
 """
@@ -36,8 +36,8 @@ def _asked(arguments: list) -> tuple:
 
 
 def _import(module: str) -> None:
-    """By name, as in a program that is started here, or the file itself, beside which its own modules lie. What it prints is no
-    result of replay's."""
+    """Imports by name, as a program started here would, or loads the file itself with its folder on the path. Output of the module does
+    not mix with replay's results."""
     is_file = module.endswith(".py")
     place = os.path.dirname(os.path.abspath(module)) if is_file else os.getcwd()
     if place not in sys.path:
@@ -53,13 +53,13 @@ def _import(module: str) -> None:
 
 
 def main(arguments: list) -> int:
-    """The exit code; does not return where nothing is imported and the program takes this process's place."""
+    """The exit code. Does not return if nothing is imported: the program then replaces this process."""
     try:
         modules, rest = _asked(arguments)
         if not modules:
             return programs.become(PROGRAM, rest)
         import torch
-        import torch._dynamo  # the first call of an operator in Python imports it, with FSDP's operators, which replay has by then
+        import torch._dynamo  # the first call of a Python operator imports it, with FSDP's operators, which replay has registered by then
 
         replay = library.beside(
             NAME, torch.__version__, "install nanquest again, or build the target nanquest_replay_python"
@@ -75,5 +75,5 @@ def main(arguments: list) -> int:
             return USAGE
     replay.argtypes = [ctypes.c_int, ctypes.POINTER(ctypes.c_char_p)]
     replay.restype = ctypes.c_int
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's handler waits until replay is over
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's signal handler runs only after replay returns
     return replay(*library.as_argv(PROGRAM, rest))

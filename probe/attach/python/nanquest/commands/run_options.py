@@ -28,7 +28,7 @@ def add_to(parser) -> None:
 
 
 def settings_of(options) -> Settings:
-    """ValueError where they don't go together."""
+    """ValueError for settings that can't be combined."""
     settings = Settings(**{setting.name: getattr(options, setting.name) for setting in SETTINGS if setting.option})
     settings.check()
     return settings

@@ -1,5 +1,5 @@
-"""`nanquest train`: nanquest-trainer inside of this process. The ranks that torchrun started talk by a process group of gloo or NCCL,
-which LibTorch lets Python make and C++ not, for want of gloo's headers.
+"""`nanquest train`: nanquest-trainer inside this process. Ranks started by torchrun communicate by a process group of gloo or NCCL,
+which LibTorch can create from Python but not from C++, because gloo's headers are not shipped.
 
     torchrun --nproc-per-node 2 -m nanquest train finetune --model models/tiny-llama --data prepared
 """
@@ -35,7 +35,7 @@ def _load(torch_version: str):
 
 
 def main(arguments: list) -> int:
-    """Everything in `arguments` is nanquest-trainer's. Its exit code."""
+    """`arguments` are those of nanquest-trainer. Returns its exit code."""
     try:
         import torch
         from torch import distributed

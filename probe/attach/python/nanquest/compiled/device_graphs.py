@@ -1,8 +1,9 @@
 """Graphs of a device's work that the program captures and replays (torch.cuda.graph, torch.accelerator.Graph).
 
-During a capture nothing runs, and waiting for the device would spoil it, so the probe is switched away. What a replay computes can't be
-observed, so a step with a replay has no file. A replay that contains an update is a step of its own; its gradients are judged afterwards,
-in the memory where the capture put them. Graphs that a compiled region captures and replays by itself don't count: the region is recorded.
+During a capture nothing runs, and waiting for the device would break it, so the probe is detached meanwhile. What a replay computes
+can't be observed, so a step with a replay has no file. A replay that contains an update is a step of its own; its gradients are
+judged afterwards, in the memory where the capture put them. Graphs that a compiled region captures and replays by itself don't count:
+the region is recorded.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def _ran(attached, graph):
 
 
 def _updated(attached, optimizer) -> None:
-    """An update that has been made already."""
+    """Handles an update that has been made already."""
     program = known_program()
     attached.heed(attached.ops.begin_forward())
     attached.ops.graph_ran()
@@ -98,7 +99,7 @@ def _updated(attached, optimizer) -> None:
 
 
 def install(patches) -> list:
-    """Begins to follow graphs; returns what ends that, beside the patches."""
+    """Begins to observe graphs. Returns the function that ends it, apart from the patches."""
     for owner in (torch.cuda.CUDAGraph, getattr(torch.accelerator, "Graph", None), getattr(torch.xpu, "XPUGraph", None)):
         if owner is not None:
             for name, around in (("capture_begin", _begins), ("capture_end", _ends), ("replay", _replays)):

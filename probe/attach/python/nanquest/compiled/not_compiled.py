@@ -9,7 +9,7 @@ import types
 from ..base import package
 from ..pytorch import private
 
-_done = set()  # code objects that have been told
+_done = set()  # code objects that are excluded already
 
 
 def _codes_of(code):
@@ -30,12 +30,12 @@ def _functions(module):
 
 
 def leave(calls_own) -> None:
-    """Tells torch.compile of the package's functions, those that are imported by now. What they call is left alone with them: PyTorch's
-    operators, other functions of the probe. Not so for functions inside functions, which stand in for PyTorch's own and go on to
-    those. `calls_own`: functions inside functions that call none but the probe's."""
+    """Excludes the package's functions that are imported by now from torch.compile. Everything they call is excluded with them:
+    PyTorch's operators, other functions of the probe. Functions defined inside functions are not excluded: they replace PyTorch's own
+    functions and call those. `calls_own`: such inner functions that call only the probe's."""
     strategy, action = private.frame_strategy, private.frame_action
     if strategy is None or action is None or private.set_code_strategy is None:
-        return  # it compiles these frames too, then
+        return  # it would compile these frames too
     alone, with_callees = strategy(action.SKIP, action.DEFAULT), strategy(action.SKIP, action.SKIP)
 
     def tell(code, how):

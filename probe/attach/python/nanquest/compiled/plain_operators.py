@@ -1,7 +1,7 @@
-"""Operators of a compiler's graph that call functions of the program (flex attention's score and mask), as a graph of plain ones.
+"""Operators of a compiler's graph that call functions of the program (flex attention's score and mask), as a graph of plain operators.
 
-PyTorch itself says what they compute, in plain operators over all scores. That is traced on the shapes that the node was compiled
-for, so that replay can run it without Python.
+PyTorch itself defines what they compute, in plain operators over all scores. That is traced with the shapes that the node was
+compiled for, so that replay can run it without Python.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def _scattered(shape, indices, values):
 
 
 def _dense(target):
-    """PyTorch's own plain form of this operator, None if it has none."""
+    """PyTorch's own plain form of this operator; None if there is none."""
     if private.HigherOrderOperator is None or not isinstance(target, private.HigherOrderOperator):
         return None
     known = private.plain_attention.get(target.name())
@@ -27,7 +27,7 @@ def _dense(target):
 
 @contextlib.contextmanager
 def _constants_allowed():
-    """Tensors that the traced function makes of numbers are constants of the graph."""
+    """Tensors that the traced function makes of numbers become constants of the graph."""
     here = private.fake_tensor_tls
     before, here.allow_non_fake_inputs_override = here.allow_non_fake_inputs_override, True
     try:
@@ -37,7 +37,7 @@ def _constants_allowed():
 
 
 def graph_of(node):
-    """(graph module, nodes whose values it is called with, in order) of a node that calls functions; None if that isn't known."""
+    """(graph module, nodes whose values are its inputs, in order) for a node that calls functions; None if unknown."""
     dense = _dense(node.target)
     if dense is None:
         return None
@@ -75,7 +75,7 @@ def graph_of(node):
 
 
 def _let_results_be(graph) -> None:
-    """What is copied into fresh memory, for its strides, stays where it was made: fresh memory holds anything, NaN too."""
+    """Removes copies into new memory that only change strides: new memory is uninitialised and may hold NaN."""
     for node in list(graph.nodes):
         if node.target is torch.ops.aten.copy_.default:
             node.replace_all_uses_with(node.args[1])

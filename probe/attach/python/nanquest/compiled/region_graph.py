@@ -5,16 +5,17 @@
      "nodes": [{"op": "aten::add", "overload": "Tensor", "arguments": [...], "module": 0, "stack": 3}, ...],
      "outputs": [reference or null, ...], "draws": true}
 
-A node with "derivative": true is part of the backward pass of another, not one of the forward pass that is computed anew there.
-A node that ran on a device has "results", one each: {"dtype": "float16", "sizes": [4, null]} (null: known only when it runs), a
-number, or null: there may be no kernel for it where the graph is run. A node's results are the next value each; arguments are one per argument of the operator's schema. An argument is a number,
-text, true, false, null, a list of arguments, or an object: {"value": 7} (with "item" where the node gives several), {"number":
-"inf"}, {"dtype": "float16"}, {"device": "cpu"}, {"layout": "strided"}, {"memory_format": "channels_last"}, {"tensor": ...} for
-a small constant. A graph that can't be told so is {"refused": why}.
+A node with "derivative": true belongs to the backward pass of another node, not to the forward pass that is recomputed there. A node
+that ran on a device has "results", one entry each: {"dtype": "float16", "sizes": [4, null]} (null: known only when it runs), a
+number, or null. They are needed if there is no kernel for it where the graph is run. Each result of a node is the next value. There
+is one argument for each argument of the operator's schema. An argument is a number, text, true, false, null, a list of arguments, or
+an object: {"value": 7} (with "item" if the node has several results), {"number": "inf"}, {"dtype": "float16"}, {"device": "cpu"},
+{"layout": "strided"}, {"memory_format": "channels_last"}, {"tensor": ...} for a small constant. A graph that can't be written in this
+form is {"refused": why}.
 
-It is the graph that the compiler was given, after autograd and decompositions: its forward and backward are two graphs, whose
-inputs and outputs are those of the compiled code. Operators of the compiler's own are told as what they compute; "draws" says
-that some of them draw random numbers in kernels; these can't be drawn again.
+It is the graph that the compiler was given, after autograd and decompositions: forward and backward are two graphs, whose inputs and
+outputs are those of the compiled code. Operators of the compiler's own are written as what they compute. "draws" means that some of
+them draw random numbers in kernels; these can't be drawn again.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ import torch
 from ..pytorch import private
 from . import plain_operators
 
-SMALL = 4096  # elements of a constant that is told
+SMALL = 4096  # largest number of elements of a constant that is written
 ARITHMETIC = {
     operator.add: "add",
     operator.sub: "sub",
@@ -61,7 +62,7 @@ def _constant(tensor):
         or tensor.layout != torch.strided
     ):
         raise Refused(f"a constant of type {type(tensor).__name__} and shape {tuple(tensor.shape)} is part of its graph")
-    with private.without_modes():  # graphs may be told while PyTorch computes with shapes alone
+    with private.without_modes():  # graphs may be written while PyTorch computes with shapes only
         values = tensor.detach().cpu().reshape(-1).tolist()
     return {
         "tensor": {
@@ -73,7 +74,7 @@ def _constant(tensor):
     }
 
 
-# What the compiler's own operators compute, in ATen's words: name -> (operator, arguments) of the node's arguments.
+# What the compiler's own operators compute, as operators of ATen: name -> (operator, arguments) from the node's arguments.
 def _random(size, _seed, mode, offset=0, **_):
     aten = torch.ops.aten
     return (aten.rand if mode == "rand" else aten.randn).default, (size,), {"dtype": torch.float32}
@@ -99,7 +100,7 @@ DRAWS = {"prims::inductor_random", "prims::inductor_randint"}
 
 
 def _drops(target, args, kwargs) -> bool:
-    """Whether a fused attention drops some of what it attends to: inside its kernel."""
+    """Whether a fused attention applies dropout inside its kernel."""
     names = [argument.name for argument in target._schema.arguments]
     if not target.name().startswith("aten::_scaled_dot_product") or "dropout_p" not in names:
         return False
@@ -111,8 +112,8 @@ class _Teller:
     def __init__(self, graph_module):
         self.module = graph_module
         self.values = {}  # node -> number of its value
-        self.stands_for = {}  # node -> reference, or the references of what it returns, where other nodes compute it
-        self.within = None  # the place of the node whose plain form is told
+        self.stands_for = {}  # node -> reference, or references to its results, if other nodes compute it
+        self.within = None  # position of the node whose plain form is written
         self.count = 0
         self.inputs, self.nodes, self.outputs = [], [], []
         self.modules, self.stacks = {}, {}
@@ -141,7 +142,7 @@ class _Teller:
         value = self.module
         for part in node.target.split("."):
             value = getattr(value, part)
-        if isinstance(value, torch.nn.Module):  # a branch of torch.cond, a score_mod: its caller is refused
+        if isinstance(value, torch.nn.Module):  # a branch of torch.cond, a score_mod: the node that calls it is refused
             return
         self.nodes.append({"op": "constant", "arguments": [_constant(value)]})
         self._name(node)
@@ -185,7 +186,7 @@ class _Teller:
         self._name(node)
 
     def _in_plain_form(self, node, graph_module, given) -> None:
-        """Tells the nodes of a graph in place of this one."""
+        """Writes the nodes of a graph in place of this one."""
         outer, self.module, self.within = self.module, graph_module, self._place(node)
         given = iter(given)
         for inner in graph_module.graph.nodes:

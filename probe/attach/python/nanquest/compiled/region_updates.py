@@ -23,7 +23,7 @@ def _weights(optimizer):
 
 
 def _optimizer_of(graph, written):
-    """The optimizer whose weights are among these. Looked for once: everything that lives is gone through."""
+    """The optimizer whose weights are among these. Searched once per graph, because the search visits all live objects."""
     known, optimizer = _known.get(id(graph), (None, None))
     if known is not None and known() is graph and (optimizer is None or optimizer() is not None):
         return optimizer and optimizer()
@@ -49,7 +49,7 @@ class Update:
         self._optimizer = optimizer
 
     def is_left_out(self, graph) -> bool:
-        """Whether the graph is not to run. That is only possible if it returns nothing."""
+        """Whether to skip the graph's call. That is only possible if it returns nothing."""
         updates = probe.program and probe.program.updates
         return bool(updates and updates.leaves_out_in_region(not graph.output_strides))
 
@@ -59,8 +59,8 @@ class Update:
 
 @guarded
 def may_begin_step(attachment):
-    """A compiled graph is about to run that is not an update. If the caller of the model is compiled too, this is the only sign that a pass
-    begins."""
+    """A compiled graph that is not an update is about to run. If the caller of the model is compiled too, this is the only sign that a
+    pass begins."""
     program = probe.program
     if program is not None and program.policy.withholds and not program.depth and not in_backward():
         program.policy.undo.begins()
@@ -68,8 +68,8 @@ def may_begin_step(attachment):
 
 @guarded
 def begin(attachment, graph, written):
-    """A compiled graph is about to run that writes these tensors: its Update, or None. Where the optimizer's hooks did run, as its
-    step is called as it is and compiled further inside, it is theirs."""
+    """A compiled graph that writes these tensors is about to run. Returns its Update, or None if the optimizer's hooks did run: its step
+    is called uncompiled and only compiled further inside."""
     if not probe.update_hooks or not written or (probe.program is not None and probe.program.updates.running):
         return None
     optimizer = _optimizer_of(graph, written)

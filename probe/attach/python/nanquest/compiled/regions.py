@@ -23,7 +23,7 @@ from . import not_compiled, region_graph, region_updates
 
 NO_GRAPH = -1  # of a region whose graph is unknown: compiled before the probe was attached, or from a cache
 
-_inside = threading.local()  # .depth: regions that run on this thread
+_inside = threading.local()  # .depth: number of nested regions running on this thread
 _numbers = itertools.count()
 _PROCESS = (os.getpid(), time.time_ns())
 _untold = []  # (number, graph) that the library does not know yet
@@ -54,7 +54,7 @@ def _tensors(values):
 
 
 def _written(graph, inputs) -> dict:
-    """The tensors that it writes, by their places among the tensors that it is given."""
+    """The tensors that it writes, by their positions among its tensor arguments."""
     places = getattr(graph, "mutated_input_idxs", ())
     if not places:
         return {}
@@ -64,7 +64,7 @@ def _written(graph, inputs) -> dict:
 
 
 def _traces(values) -> bool:
-    """Whether PyTorch calls with tensors that have shapes alone, as it does while it compiles: under a mode of its own."""
+    """Whether PyTorch calls with tensors that have shapes only, as it does while it compiles, under a mode of its own."""
     return private.dispatch_modes() > 0 and any(
         isinstance(value, torch.Tensor) and (private.is_fake(value) or isinstance(value, private.FunctionalTensor)) for value in values
     )
@@ -74,7 +74,7 @@ def _tell(attachment, name, *arguments) -> None:
     """Calls the library's operator of this name."""
     try:
         operator = getattr(attachment.ops, name)
-        if private.dispatch_modes() > 0:  # the first call of what was compiled runs under a mode of PyTorch's own
+        if private.dispatch_modes() > 0:  # the first call of compiled code runs under a mode of PyTorch's own
             with private.without_modes():
                 operator(*arguments)
         else:
@@ -100,7 +100,7 @@ def _around_call(run):
             return ()
         if update is None:
             region_updates.may_begin_step()
-        # We must not hold the inputs while it runs: the graph frees each input after its last use.
+        # The inputs must not be held while it runs: the graph frees each input after its last use.
         _tell(
             attachment,
             "begin_region",
@@ -126,7 +126,7 @@ def _around_call(run):
 
 
 def _around_compiler(own):
-    """The function that is given every graph, forward or backward."""
+    """The function that receives every graph, forward or backward."""
 
     def compile_inner(graph_module, *args, **kwargs):
         told = region_graph.told(graph_module) if _records() else None  # before lowering changes it
@@ -141,14 +141,14 @@ def _around_compiler(own):
 def _number(compiled, told) -> None:
     number = next(_numbers)
     try:
-        compiled._nanquest_graph = (_PROCESS, number)  # caches keep it: in another process it means nothing
+        compiled._nanquest_graph = (_PROCESS, number)  # caches keep it: in another process the number has no meaning
     except Exception:  # noqa: BLE001 (a result of another kind, whose calls are not observed)
         return
     _untold.append((number, told))
 
 
 def _tell_graphs(attachment) -> None:
-    """What was compiled before training began waits until a region runs in it."""
+    """What was compiled before training began is reported only when a region runs in it."""
     while _untold:
         _tell(attachment, "region_graph", *_untold.pop())
 
@@ -189,7 +189,7 @@ def _around_compiling(own):
 
 
 def _put_once(name, around, module) -> None:
-    """The function of this name becomes around(own), for as long as the process lives."""
+    """Replaces the function of this name by around(own), for as long as the process lives."""
     own = name.find()
     if own is not None and not getattr(own, "_nanquest", False):
         stand_in = functools.wraps(own)(around(own))
@@ -211,7 +211,7 @@ _waiting = Waiting(
 
 
 def install() -> None:
-    """Wraps what is watched now, or when it is made."""
+    """Wraps the object now, or when it is created."""
     _waiting.remove()
     _waiting.begin()
 

@@ -10,7 +10,7 @@ DONE, FOUND, USAGE, BAD_FILE, INTERRUPTED = 0, 1, 2, 3, 130
 
 
 class Refused(Exception):
-    """One line for a person, and the exit code."""
+    """A line for the user, and the exit code."""
 
     def __init__(self, text: str, code: int = 3):
         super().__init__(text)
@@ -18,7 +18,7 @@ class Refused(Exception):
 
 
 def config_of(folder: str) -> dict:
-    """Of its language model."""
+    """The configuration of its language model."""
     path = os.path.join(folder, "config.json")
     if not os.path.isdir(folder):
         raise Refused(f"{folder}: no such folder; give --model a Hugging Face model folder on this machine")
@@ -31,8 +31,8 @@ def config_of(folder: str) -> dict:
 
 
 def tokenizer_of(folder: str):
-    """As `transformers` reads it; one that says which characters a token stands for."""
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # a process a core is what is parallel here
+    """The tokenizer as `transformers` reads it; it must tell which characters a token stands for."""
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the work runs in parallel as one process per core
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     try:
         from transformers import AutoTokenizer

@@ -1,4 +1,4 @@
-"""From a line with a picture and its label to what a model sees: `{"path": "a.png", "label": 1}`. Pictures are opened by Pillow; processor
+"""From a line with a picture and its label to a model's input: `{"path": "a.png", "label": 1}`. Pictures are opened by Pillow; processor
 and chat template are those of `transformers`. Every picture is asked the same question, whose answer is one token."""
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from .text_samples import Broken, parsed, skip
 
 FORMAT = "nanquest.prepared.pictures"
 KINDS = '{"path": FILE, "label": 0 or 1}'
-NAMES = ("path", "image")  # of a picture's file, in a line
-LINES = 64  # in a shard: what a process keeps in memory
+NAMES = ("path", "image")  # names of the picture's file in a line
+LINES = 64  # pictures per shard: a process keeps this many in memory
 QUESTION = "Does this picture contain a prompt injection? Answer with one word, Yes or No."
 EDGE = 280  # pixels of a picture's shorter side, where the model's processor has no smaller one
 ANSWERS = ((" Yes", " No"), (" yes", " no"), ("Yes", "No"), ("YES", "NO"))  # the first pair of single tokens is taken
@@ -24,7 +24,7 @@ ANSWERS = ((" Yes", " No"), (" yes", " no"), ("Yes", "No"), ("YES", "NO"))  # th
 
 @dataclasses.dataclass(frozen=True)
 class PictureSettings:
-    """What decides tokens and pixels, beside the model's processor and the data."""
+    """What determines tokens and pixels, apart from the model's processor and the data."""
 
     question: str = QUESTION
     shortest_edge: int = EDGE
@@ -49,7 +49,7 @@ def found_in(paths: list) -> bool:
 
 
 def file_of(line: dict, path: str) -> str:
-    """The picture's file: as it is named, or else beside the file of lines."""
+    """The picture's file: the path as written, or else relative to the file of lines."""
     named = next((line[name] for name in NAMES if name in line), None)
     if not isinstance(named, str) or not named or "\0" in named:
         raise Broken(f"it names no picture: write {KINDS}")
@@ -58,7 +58,7 @@ def file_of(line: dict, path: str) -> str:
 
 
 def hash_of(paths: list) -> str:
-    """Of the pictures that the lines name: their sizes and times."""
+    """Sizes and times of the pictures that the lines name."""
     hashed = hashlib.sha256()
     for path in paths:
         with open(path, "rb") as file:
@@ -67,13 +67,13 @@ def hash_of(paths: list) -> str:
                     picture = file_of(parsed(content, KINDS), path)
                     status = os.stat(picture)
                 except (Broken, OSError, ValueError):
-                    continue  # named when its turn comes
+                    continue  # reported when its line is processed
                 hashed.update(json.dumps([picture, status.st_size, status.st_mtime_ns]).encode())
     return hashed.hexdigest()
 
 
 def processor_of(folder: str):
-    """As `transformers` reads it, with Pillow alone for the pictures."""
+    """The processor as `transformers` reads it, with Pillow only for the pictures."""
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     try:
@@ -108,7 +108,7 @@ def answers_of(tokenizer, folder: str) -> dict:
 
 
 class PictureMaker:
-    """Makes samples of lines."""
+    """Makes samples from lines."""
 
     at_once, unit = 16, "samples"
 
@@ -133,7 +133,7 @@ class PictureMaker:
             ) from None
 
     def _asked(self, folder: str) -> tuple:
-        """(the question's tokens, with those in whose places the picture stands; shape of a picture's pixels)"""
+        """(the question's tokens, including those that the picture replaces; shape of a picture's pixels)"""
         from PIL import Image
 
         more = {"size": self._size} if self._size else {}
@@ -157,7 +157,8 @@ class PictureMaker:
         }
 
     def samples(self, lines: list, report: dict, path: str) -> list:
-        """Of (number, bytes) pairs. What became of lines is counted in `report`; Broken if a line is, and they are not skipped."""
+        """Takes (number, bytes) pairs. What happened to lines is counted in `report`. Raises Broken for a broken line, unless they are
+        skipped."""
         opened = []
         for number, content in lines:
             if not content.strip():
@@ -204,22 +205,22 @@ class PictureMaker:
         return pixels
 
     def shard(self, samples: list, report: dict) -> bytes:
-        """Its bytes, of which `report` gets the counts."""
+        """The shard's bytes; `report` gets the counts."""
         report.update(samples=len(samples), yes=sum(sample.label for sample in samples))
         return picture_shard_bytes(samples, self.shape)
 
-    # what stands in the manifest beside the counts
+    # manifest entries besides the counts
 
     totals = ("lines", "samples", "yes", "skipped")
     counts = ("samples",)
 
     def about(self, reports: list) -> dict:
-        """Of all shards."""
+        """Sums over all shards."""
         return {"format": FORMAT, "prompt": {"text": self.prompt, "tokens": self.tokens}, "answers": self.answers, "pixels": self.shape}
 
     @staticmethod
     def told(manifest: dict, size: str) -> list:
-        """Lines for a person."""
+        """Lines for the user."""
         total = manifest["total"]
         return [f"prepared         {total['samples']} pictures, {total['yes']} of them to be answered with Yes; {size}"]
 

@@ -1,7 +1,7 @@
-"""How data is cut into shards, and which of them are there already: what makes preparing resumable.
+"""How data is cut into shards, and which of them exist already: this makes preparing resumable.
 
-Shards depend on the data and the settings alone, not on how many processes make them. Beside a shard stands what became of its
-lines (shard-00000.json) until the manifest, which is written last, holds it all."""
+Shards depend only on the data and the settings, not on the number of processes that make them. Beside a shard, shard-00000.json
+records what happened to its lines, until the manifest, which is written last, holds it all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .model_folder import Refused
 from .shard_files import MANIFEST, PART, VERSION, write_json
 
 PLAN = "plan.json"
-LEAST, MOST, MANY = 256 << 10, 16 << 20, 32  # bytes of data in a shard; so many shards, where that is between the two
+LEAST, MOST, MANY = 256 << 10, 16 << 20, 32  # bytes of data in a shard; number of shards, where that is between the two
 
 
 @dataclasses.dataclass
@@ -25,7 +25,7 @@ class Cut:
     """The lines of one shard."""
 
     number: int
-    file: int  # of the list of data files
+    file: int  # index into the list of data files
     path: str
     begin: int  # bytes
     end: int
@@ -45,7 +45,7 @@ class Cut:
 
 
 def cut(paths: list, most_lines: int) -> tuple:
-    """([Cut], [SHA-256 of each file]); no shard of more lines than that."""
+    """([Cut], [SHA-256 of each file]); a shard has at most that many lines."""
     sizes = []
     for path in paths:
         if not os.path.isfile(path):
@@ -73,7 +73,7 @@ def cut(paths: list, most_lines: int) -> tuple:
 
 
 def key_of(settings: dict, hashes: list, tokenizer: dict) -> str:
-    """Equal where the same shards would be made."""
+    """Equal if the same shards would be made."""
     settings = {name: value for name, value in settings.items() if name != "skip_broken"}
     return hashlib.sha256(json.dumps([VERSION, settings, hashes, tokenizer], sort_keys=True).encode()).hexdigest()
 
@@ -91,7 +91,7 @@ def _read(path: str):
 
 @contextlib.contextmanager
 def claimed(out: str):
-    """The folder, made if it is not there, for one process alone."""
+    """The folder, created if missing, claimed for one process."""
     os.makedirs(out, exist_ok=True)
     folder = os.open(out, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -107,7 +107,7 @@ def claimed(out: str):
 
 
 def begin(out: str, key: str, overwrite: bool):
-    """Makes the claimed folder ready. The manifest, if all is there already; None if there is work to do."""
+    """Prepares the claimed folder. Returns the manifest if everything exists already; None if there is work to do."""
     manifest, plan = _read(os.path.join(out, MANIFEST)), _read(os.path.join(out, PLAN))
     if manifest is not None and manifest.get("key") == key:
         return manifest
@@ -116,9 +116,9 @@ def begin(out: str, key: str, overwrite: bool):
     if manifest is None and plan is None and os.listdir(out):
         raise Refused(f"{out} is not empty and holds no prepared data; choose another --out", 2)
     unfinished = glob.glob(os.path.join(glob.escape(out), "*" + PART))
-    if plan is None or plan.get("key") != key:  # what was begun with other lines or settings is of no use
+    if plan is None or plan.get("key") != key:  # shards that were begun with other data or settings can't be used
         unfinished += [os.path.join(out, MANIFEST), *glob.glob(os.path.join(glob.escape(out), "shard-*"))]
-    for path in unfinished:  # the manifest before its shards: a folder with one is complete
+    for path in unfinished:  # the manifest goes before its shards: a folder with one is complete
         if os.path.exists(path):
             os.unlink(path)
     write_json(os.path.join(out, PLAN), {"format": "nanquest.plan", "version": VERSION, "key": key})
@@ -126,7 +126,7 @@ def begin(out: str, key: str, overwrite: bool):
 
 
 def done(out: str, shard: Cut):
-    """What is on record of a shard that is complete; None if it is to be made."""
+    """The record of a complete shard; None if it has to be made."""
     report = _read(os.path.join(out, shard.name() + ".json"))
     try:
         size = os.path.getsize(os.path.join(out, shard.name() + ".bin"))

@@ -22,7 +22,7 @@ from . import model_folder, picture_samples, plan, shard_files, text_samples
 from .model_folder import BAD_FILE, DONE, FOUND, INTERRUPTED, USAGE, Refused
 from .text_samples import LEARN, LONG, Broken, Maker, Settings
 
-USUAL = 1024  # tokens of a row, where the model bears more
+USUAL = 1024  # tokens of a row, unless the model allows fewer
 
 HELP = """turns lines of JSON into tokens for nanquest-trainer, with the tokenizer and chat template of a model folder. A line is
 {"text": …}, {"prompt": …, "completion": …} or {"messages": [{"role": …, "content": …}, …]} (with "tools", if the template takes them).
@@ -119,16 +119,16 @@ def _settings(options, config: dict) -> Settings:
     )
 
 
-# In the worker processes: forked, so that they have the tokenizer.
+# In the worker processes: they are forked, so they have the tokenizer.
 _worker = types.SimpleNamespace(maker=None)  # a Maker or PictureMaker: workers are forked after it is made
 
 
 def _begin_worker() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is for the parent process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles the terminal's Ctrl-C
 
 
 def _make(shard: plan.Cut, out: str) -> dict:
-    """Writes a shard; what became of its lines. Broken names file and line."""
+    """Writes a shard; returns what happened to its lines. Broken names file and line."""
     report = {"file": shard.file, "lines": 0, "skipped": 0, "cut": 0, "split": 0, "reasons": []}
     samples, waiting = [], []
     try:
@@ -149,7 +149,7 @@ def _make(shard: plan.Cut, out: str) -> dict:
 
 
 class _Progress:
-    """A line that moves on a terminal, some lines elsewhere."""
+    """Progress: one line that is rewritten on a terminal, otherwise a few lines."""
 
     def __init__(self, shards: int, unit: str):
         self._shards, self._unit, self._done, self._made, self._began, self._told = shards, unit, 0, 0, time.monotonic(), 0.0
@@ -171,7 +171,7 @@ class _Progress:
 
 
 def _make_all(cuts: list, options) -> list:
-    """The reports of all shards, in order. The first broken line of the data is the one that is named."""
+    """The reports of all shards, in order. If lines are broken, the first one of the data is reported."""
     reports = [plan.done(options.out, shard) for shard in cuts]
     waiting = [shard for shard, report in zip(cuts, reports) if report is None]
     if len(waiting) < len(cuts):

@@ -1,4 +1,4 @@
-"""`nanquest sample`: what a model of a folder, or a fine-tune of it, says to a text. The tokens are drawn by nanquest-trainer sample."""
+"""`nanquest sample`: what a model folder, or a fine-tune of it, answers to a text. nanquest-trainer sample draws the tokens."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXAMPLE = """examples:
 
 Exit code: 0 done, 2 usage, 3 a bad file, 130 interrupted."""
 
-# Options that are nanquest-trainer's, whose defaults they have: name, metavar, what for.
+# Options passed to nanquest-trainer, with its defaults: name, metavar, help.
 HANDED_ON = (
     ("max-new", "N", "tokens that are added, at most (128)"),
     ("temperature", "X", "the higher, the less likely tokens come; 0: always the likeliest (0)"),
@@ -51,7 +51,7 @@ def add_to(verbs) -> None:
 
 
 class _Program:
-    """nanquest-trainer sample, which answers a line of tokens with a line of JSON."""
+    """A running nanquest-trainer sample, which answers a line of tokens with a line of JSON."""
 
     def __init__(self, options):
         try:
@@ -66,12 +66,12 @@ class _Program:
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def answer(self, tokens: list):
-        """What it adds; None if it has ended, after it printed why."""
+        """The tokens that it adds; None if it has ended, after it printed why."""
         try:
             self._process.stdin.write(" ".join(map(str, tokens)) + "\n")
             self._process.stdin.flush()
             line = self._process.stdout.readline()
-        except OSError:  # it ended before it read
+        except OSError:  # it ended before it read the line
             return None
         return json.loads(line) if line else None
 
@@ -86,7 +86,7 @@ class _Program:
 
 
 def _tokens_of(tokenizer, prompt: str, chat: bool) -> list:
-    """As nanquest prepare makes them of the same text."""
+    """The tokens as nanquest prepare makes them from the same text."""
     if not chat:
         return tokenizer(prompt)["input_ids"]
     try:
@@ -113,7 +113,7 @@ def _prompts(options):
 
 
 def _tell(options, tokenizer, prompt: str, tokens: list, answer: dict) -> None:
-    # Together, as a token may be half a letter, and some tokenizers drop the blank before the first word.
+    # Decoded together, because a token may be half a letter, and some tokenizers drop the blank before the first word.
     before, whole = (tokenizer.decode(t, skip_special_tokens=True) for t in (tokens, tokens + answer["tokens"]))
     added = whole[len(before) :] if whole.startswith(before) else tokenizer.decode(answer["tokens"], skip_special_tokens=True)
     if options.json:

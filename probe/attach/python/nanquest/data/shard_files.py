@@ -1,5 +1,5 @@
-"""The bytes of prepared data: a folder of shards and their manifest, read by the trainer (trainer/data/prepared_data.h).
-docs/data.md describes both; a change of meaning bumps VERSION there, here and in trainer/data/prepared_file.h."""
+"""The bytes of prepared data: a folder of shards and their manifest, read by the trainer (trainer/data/prepared_data.h). docs/data.md
+describes both. A change of meaning increases VERSION there, here and in trainer/data/prepared_file.h."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PART = ".part"
 
 @dataclasses.dataclass
 class Sample:
-    """A line's tokens, or a piece of them. `learned`: 1 for each token that the loss counts."""
+    """A line's tokens, or a part of them. `learned`: 1 for each token that counts in the loss."""
 
     line: int
     tokens: list
@@ -29,7 +29,7 @@ class Sample:
 
 @dataclasses.dataclass
 class Picture:
-    """A line's picture as the model sees it, float32 [channels, height, width]."""
+    """A line's picture as the model receives it, float32 [channels, height, width]."""
 
     line: int
     file: str
@@ -38,7 +38,7 @@ class Picture:
 
 
 def write_whole(path: str, content: bytes) -> None:
-    """The file is there complete, or not at all."""
+    """Writes the file completely or not at all."""
     try:
         with open(path + PART, "wb") as file:
             file.write(content)
@@ -58,7 +58,7 @@ def write_json(path: str, content: dict) -> None:
 
 
 def _padded(content: bytes) -> bytes:
-    """To a multiple of 8, so that what follows can be used where it lies."""
+    """Padded to a multiple of 8, so that what follows can be used in place."""
     return content + bytes(-len(content) % 8)
 
 
@@ -101,7 +101,7 @@ def packed(samples: list, room: int) -> list:
 
 
 def _palette(pictures: list, channels: int):
-    """([channels, COLOURS] of the values that there are, [picture: a byte for each of its values]); None if there are more. Nothing is lost."""
+    """([channels, COLOURS] of the values that occur, [picture: a byte for each of its values]); None if there are more. Lossless."""
     import numpy as np
 
     known = [np.zeros(0, np.float32)] * channels
@@ -125,7 +125,7 @@ def _palette(pictures: list, channels: int):
 
 
 def picture_shard_bytes(pictures: list, shape: list) -> bytes:
-    """A shard of pictures of that shape: processed pixels have few values, so a byte for each and a table of them is all."""
+    """A shard of pictures of that shape: processed pixels have few distinct values, so it stores a byte for each and a table of them."""
     import numpy as np
 
     names = [picture.file.encode("utf-8", "replace") for picture in pictures]

@@ -14,7 +14,7 @@ LONG = ("cut", "split", "skip")
 KINDS = '{"text": …}, {"prompt": …, "completion": …} or {"messages": [{"role": …, "content": …}, …]}'
 GENERATION = re.compile(r"\{%-?\s*generation\s*-?%\}")  # the template itself says what the model writes
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "merges.txt")
-KEPT = 50  # reasons for lines that were passed over, that a shard keeps
+KEPT = 50  # the most reasons for skipped lines that a shard keeps
 
 
 class Broken(Exception):
@@ -23,7 +23,7 @@ class Broken(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What decides the tokens, beside the model's tokenizer and the data."""
+    """What determines the tokens, apart from the model's tokenizer and the data."""
 
     max_length: int
     long: str = "cut"
@@ -36,18 +36,18 @@ class Settings:
 
 @dataclasses.dataclass
 class Text:
-    """What is given to the tokenizer, and which characters of it are learned (None: all)."""
+    """The text for the tokenizer, and which characters of it are learned (None: all)."""
 
     line: int
     text: str
     spans: list | None
-    whole: bool = False  # the text has its special tokens already (a chat template's)
-    learned: list | None = None  # by token, where the template says so itself
+    whole: bool = False  # the text already has its special tokens (from a chat template)
+    learned: list | None = None  # by token, if the template itself marks them
     tokens: list | None = None
 
 
 def identity(folder: str, tokenizer) -> dict:
-    """What identifies a tokenizer: its files with size and CRC-32, and what can change beside them."""
+    """What identifies a tokenizer: its files with size and CRC-32, and what can change apart from them."""
     import os
 
     files = {}
@@ -73,14 +73,14 @@ def identity(folder: str, tokenizer) -> dict:
 
 
 def parsed(content: bytes, kinds: str) -> dict:
-    """The line's object; Broken says what else it is, and what `kinds` it should be."""
+    """The line's object; Broken says what it is instead, and which `kinds` were expected."""
     try:
         line = json.loads(content.rstrip())
     except UnicodeDecodeError as problem:
         raise Broken(f"not UTF-8 (byte {problem.start} of the line)") from None
     except json.JSONDecodeError as problem:
         raise Broken(f"not JSON: {problem.msg} at character {problem.pos + 1}") from None
-    except (RecursionError, ValueError):  # the latter of numbers with thousands of digits
+    except (RecursionError, ValueError):  # the latter for numbers with thousands of digits
         raise Broken("JSON that is nested too deeply, or a number that is too long") from None
     if not isinstance(line, dict):
         raise Broken(f"not a JSON object: write {kinds}")
@@ -88,16 +88,16 @@ def parsed(content: bytes, kinds: str) -> dict:
 
 
 def skip(report: dict, number: int, why: str) -> None:
-    """Notes a line that is passed over."""
+    """Counts a line that is skipped."""
     report["skipped"] += 1
     if len(report["reasons"]) < KEPT:
         report["reasons"].append([number, why])
 
 
 class Maker:
-    """Makes samples of lines."""
+    """Makes samples from lines."""
 
-    at_once, unit = 256, "tokens"  # lines that are given to the tokenizer together; what progress counts
+    at_once, unit = 256, "tokens"  # lines that are tokenized together; unit of progress
     totals = ("lines", "rows", "samples", "tokens", "learned", "skipped", "cut", "split")
     counts = ("tokens", "samples", "rows")
 
@@ -107,7 +107,8 @@ class Maker:
         self._says_itself = isinstance(template, str) and GENERATION.search(template) is not None
 
     def samples(self, lines: list, report: dict, _path: str) -> list:
-        """Of (number, bytes) pairs. What became of lines is counted in `report`; Broken if a line is, and they are not skipped."""
+        """Takes (number, bytes) pairs. What happened to lines is counted in `report`. Raises Broken for a broken line, unless they are
+        skipped."""
         texts = []
         for number, content in lines:
             if not content.strip():
@@ -132,7 +133,7 @@ class Maker:
             made += self._pieces(text, report)
         return made
 
-    # what a line says
+    # text of a line
 
     def _text(self, number: int, content: bytes) -> Text:
         line = parsed(content, KINDS)
@@ -193,10 +194,10 @@ class Maker:
         return Text(number, text, [self._answer(messages, n, text, more) for n in answers], whole=True)
 
     def _answer(self, messages: list, n: int, text: str, more: dict) -> tuple:
-        """Where message `n` stands in `text`: behind what the template asks the model with, up to the end of its turn."""
+        """Where message `n` is in `text`: after the template's generation prompt, up to the end of its turn."""
         before = self._rendered(messages[:n], add_generation_prompt=True, **more) if n else ""
         upto = text if n == len(messages) - 1 else self._rendered(messages[: n + 1], **more)
-        if n == 0:  # nothing was asked: the turn's own beginning is not told from it
+        if n == 0:  # there is no question: the start of the turn can't be told from it
             begin = text.find(str(messages[0].get("content")))
             before = text[: max(begin, 0)]
         if not text.startswith(before) or not text.startswith(upto) or len(upto) < len(before):
@@ -214,16 +215,17 @@ class Maker:
                 f"the chat template refuses it: {str(problem).strip().splitlines()[0] if str(problem).strip() else type(problem).__name__}"
             ) from None
 
-    # what becomes of its tokens
+    # tokens of the text
 
     def _mask(self, text: Text, offsets: list) -> list:
-        """1 for a token that holds a character that is learned. One that holds the end of a prompt too is learned."""
+        """1 for a token that contains a learned character, even if it also contains the end of a prompt."""
         if text.spans is None:
             return [1] * len(offsets)
         mask = [0] * len(offsets)
         for begin, end in text.spans:
             for n, (a, b) in enumerate(offsets):
-                # Some tokenizers leave white space out of what they say a token stands for; one of only that is a point at its end.
+                # Some tokenizers leave white space out of a token's character range; a token of white space only is an empty range at its
+                # end.
                 if (a < end and b > begin) if a < b else begin < a <= end:
                     mask[n] = 1
         return mask
@@ -245,10 +247,10 @@ class Maker:
             skip(report, text.line, "nothing to learn is left in it")
         return pieces
 
-    # what becomes of them in a shard and in the manifest
+    # shards and manifest
 
     def shard(self, samples: list, report: dict) -> bytes:
-        """Its bytes, of which `report` gets the counts."""
+        """The shard's bytes; `report` gets the counts."""
         rows = packed(samples, self._settings.max_length) if self._settings.packing else [[sample] for sample in samples]
         report.update(
             rows=len(rows),
@@ -262,11 +264,11 @@ class Maker:
 
     @staticmethod
     def about(reports: list) -> dict:
-        """Of all shards."""
+        """Sums over all shards."""
         return {"format": "nanquest.prepared", **{name: max(report[name] for report in reports) for name in ("longest", "largest")}}
 
     def told(self, manifest: dict, size: str) -> list:
-        """Lines for a person."""
+        """Lines for the user."""
         total = manifest["total"]
         lines = [
             f"prepared         {total['samples']} samples in {total['rows']} rows, {total['tokens']} tokens, {total['learned']} of them learned; {size}"

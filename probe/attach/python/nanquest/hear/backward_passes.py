@@ -37,7 +37,7 @@ def _is_on_the_way(attached):
 
 
 def _name_bare_leaves(attached, roots):
-    """A program without modules and optimizers trains leaves of its graph. Their names are the variables in its frames. Once."""
+    """A program without modules and optimizers trains leaves of its graph, named by the variables in its frames. Done once."""
     program = known_program()
     if program.saw_weights:
         return

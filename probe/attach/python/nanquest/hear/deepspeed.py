@@ -1,5 +1,5 @@
-"""DeepSpeed. Its optimizers write flat weights of their own, of which ZeRO gives each process a part, and leave an update out by
-themselves where gradients are not finite: the optimizer inside them, which the probe hears, is not asked then."""
+"""DeepSpeed. Its optimizers write flat weights of their own, of which ZeRO gives each process a part, and skip an update themselves if
+gradients are not finite. The probe hooks the optimizer inside them, which is not called then."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ..pytorch.names import is_plain
 from ..steps.loss_scaler import number_in
 from ..steps.program import known_program
 
-_NAMED = 2  # so many weights of a flat one are named
+_NAMED = 2  # at most this many weights of a flat one are named
 
-# Where its optimizers are, and under which name each holds its flat weights.
+# Where its optimizers are, and the attribute in which each holds its flat weights.
 _KINDS = {
     "deepspeed.runtime.zero.stage_1_and_2": ("DeepSpeedZeroOptimizer", "single_partition_of_fp32_groups"),
     "deepspeed.runtime.zero.stage3": ("DeepSpeedZeroOptimizer_Stage3", "fp32_partitioned_groups_flat"),
@@ -25,7 +25,7 @@ _KINDS = {
 
 
 def _weights_in(optimizer, i) -> list:
-    """The model's weights that the i-th flat one is made of."""
+    """The model's weights that form the i-th flat one."""
     for held in ("params_in_partition", "fp16_groups", "bf16_groups"):
         if groups := getattr(optimizer, held, None):
             return groups[i]
@@ -33,7 +33,7 @@ def _weights_in(optimizer, i) -> list:
 
 
 def _gradients_for(optimizer, i, flat) -> list:
-    """What the gradient of the i-th flat weight will be made of."""
+    """The gradients that form the gradient of the i-th flat weight."""
     if flat.grad is not None:
         return [flat.grad]
     averaged = getattr(optimizer, "averaged_gradients", None)
@@ -60,7 +60,7 @@ def _name(program, optimizer, held, i, flat) -> None:
 
 
 class _Update:
-    """One that begins."""
+    """A backward pass that begins."""
 
     def __init__(self, program, optimizer, held):
         flats = [flat for flat in getattr(optimizer, held) if is_plain(flat) and flat.numel()]
@@ -132,7 +132,7 @@ def _watch_scale(patches, module) -> None:
 
 
 def install(patches) -> Waiting:
-    """Begins to listen. `remove` of the result and `patches.undo` end it."""
+    """Begins to observe. `remove` of the result and `patches.undo` end it."""
     watched = {name: functools.partial(_watch_optimizer, patches, *kind) for name, kind in _KINDS.items()}
     waiting = Waiting({**watched, "deepspeed.runtime.base_optimizer": functools.partial(_watch_scale, patches)})
     waiting.begin()

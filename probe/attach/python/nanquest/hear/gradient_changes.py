@@ -10,7 +10,7 @@ from ..pytorch.guarded import guarded
 from ..pytorch.names import is_plain
 from ..steps.program import known_program
 
-OPTIMIZER = 3  # the phase, as the library numbers it
+OPTIMIZER = 3  # number of the phase in the library
 
 
 class _Phase:
@@ -47,7 +47,7 @@ def _around_clip(own):
         if torch.compiler.is_compiling() or probe.attachment is None:
             return own(parameters, *args, **kwargs)
         if not isinstance(parameters, (torch.Tensor, list, tuple)):
-            parameters = list(parameters)  # a generator can be read once
+            parameters = list(parameters)  # a generator can be read only once
         with _Phase():
             try:
                 norm = own(parameters, *args, **kwargs)

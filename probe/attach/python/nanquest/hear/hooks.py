@@ -26,7 +26,7 @@ from ..steps import drawn_batches
 from ..steps.program import known_program
 from . import backward_passes, deepspeed, gradient_changes, pipelines, python_operators, rehearsal_role, state_only_updates
 
-OPTIMIZER = 3  # the phase, as the library numbers it
+OPTIMIZER = 3  # number of the phase in the library
 
 
 def begin(attachment, module, args, kwargs):
@@ -117,7 +117,7 @@ def _keep_in_sight(attachment, result, depth=0):
 
 
 def _safely(attachment, hook, *args) -> None:
-    """Like `guarded`, if it is known already that the probe listens."""
+    """Like `guarded`, for callers that know the probe is observing."""
     try:
         hook(*args)
     except Exception as error:  # noqa: BLE001 (a training must not end because of the probe)
@@ -164,7 +164,7 @@ def _around_call(own):
         try:
             if outermost and probe.fallback is not None:
                 given = given or (args, kwargs)
-                wide = [*fp32_inputs.inputs(self, args, kwargs)]  # again: it may have been taken a moment ago, in `begin`
+                wide = [*fp32_inputs.inputs(self, args, kwargs)]  # asked again: `begin` may have ended it
                 del args, kwargs  # the call below may have to free them
                 result = probe.fallback.call(own, self, given, wide)
             else:
@@ -186,7 +186,7 @@ def _around_call(own):
 @guarded
 def before_step(attachment, optimizer, args, kwargs):
     if state_only_updates.only_makes_state(optimizer):
-        # What it writes to weights is not an update by hand either.
+        # What it writes to weights is not an update by hand.
         probe.phase_before = (attachment.handle.nanquest_phase(OPTIMIZER) if attachment.started else None,)
         return None
     if not attachment.started and not attachment.start():
@@ -221,7 +221,7 @@ def _in_child():
 
 
 def install(attachment) -> None:
-    """Begins to listen. Nothing is loaded before the program trains."""
+    """Installs the hooks. The library is loaded only when the program trains."""
     remove()
     probe.attachment = attachment
     if probe.module_call is None or torch.nn.Module.__call__ is not probe.module_call:

@@ -13,7 +13,7 @@ from ..steps.program import known_program
 @guarded
 def _begins(attached, stage, micro_batch):
     """A forward or backward pass of one of the schedule's micro-batches."""
-    if not attached.started or not stage.chunks:  # the first model's call starts the probe, and is of the first micro-batch
+    if not attached.started or not stage.chunks:  # the first model's call starts the probe, and belongs to the first micro-batch
         return
     program = known_program()
     if stage.stage_index not in program.stages:
@@ -64,7 +64,7 @@ def _watch_schedules(patches, module) -> None:
 
 
 def install(patches) -> Waiting:
-    """Begins to listen. `remove` of the result and `patches.undo` end it."""
+    """Begins to observe. `remove` of the result and `patches.undo` end it."""
     waiting = Waiting(
         {
             "torch.distributed.pipelining.stage": functools.partial(_watch_stages, patches),

@@ -11,7 +11,7 @@ import weakref
 
 from ..pytorch import private
 
-_shortcuts = weakref.WeakSet()  # overloads that have the shortcut, or would have it without us
+_shortcuts = weakref.WeakSet()  # overloads that have the shortcut, or would have it without this patch
 
 
 def _definitions():

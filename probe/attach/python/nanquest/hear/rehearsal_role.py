@@ -1,9 +1,9 @@
 """A rehearsal in the program's own process: makes the change, and reports each step to `nanquest rehearse`.
 
-Its plan is in NANQUEST_REHEARSAL, a JSON object: "reports" (folder), "until" (the step after which the program
-is ended), "first_step" (number of the first step that the program makes, null: to be found out), "change" (changes.Change), "placebo"
-(a seed, null: none). Each process writes JSON lines to reports/r<rank>.<pid>: {"first_step", "low"}, {"step", "loss"} of every update,
-{"failed", "failure"}, {"reached"}, {"refused"}, {"placebo"}, {"note"}.
+Its plan is in NANQUEST_REHEARSAL, a JSON object: "reports" (folder), "until" (the step after which the program is ended),
+"first_step" (number of the first step that the program makes, null: to be found), "change" (changes.Change), "placebo" (a seed, null:
+none). Each process writes JSON lines to reports/r<rank>.<pid>: {"first_step", "low"}, {"step", "loss"} of every update, {"failed",
+"failure"}, {"reached"}, {"refused"}, {"placebo"}, {"note"}.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _WORDS = {
     torch.float32: (torch.int32, 0),
     torch.float64: (torch.int64, 0),
 }
-_PASSES = 10_000  # so many without an update: there will be none
-_CUT = {torch.float16: 13, torch.bfloat16: 16}  # bits of fp32 that autocast to these cuts off
+_PASSES = 10_000  # after this many passes without an update, none is expected
+_CUT = {torch.float16: 13, torch.bfloat16: 16}  # bits of fp32 that autocast to these formats drops
 
 
 def steps_of_trainer() -> int:
-    """How many steps a Trainer of transformers or Lightning in this process says that it has made; 0 if there is none."""
+    """How many steps a Trainer of transformers or Lightning in this process has counted; 0 if there is none."""
     found = [0]
     for it in gc.get_objects():
         kind = type(it)
@@ -55,7 +55,7 @@ def steps_of_trainer() -> int:
 
 
 def steps_of_state(optimizer) -> int:
-    """How many updates an optimizer says that it has made, where it counts them; 0 else."""
+    """How many updates an optimizer has counted; 0 if it does not count."""
     counts = [state["step"] for state in optimizer.state.values() if isinstance(state, dict) and "step" in state]
     return max((int(count) for count in counts), default=0)
 
@@ -72,7 +72,7 @@ class Role:
         self._file = None
         self._begun = self._over = False
         self._passes = 0  # of models that train
-        self._told = -1  # the last step whose loss was told
+        self._told = -1  # the last step whose loss was reported
         self._low = None  # the 16-bit format of autocast, if it was on
 
     @property
@@ -81,7 +81,7 @@ class Role:
         return bool(self.change.skip) or self.change.fp32
 
     def _settings(self) -> dict:
-        """For Rates: what becomes of the settings of a group."""
+        """For Rates: the new values of a group's settings."""
         groups, changes = self.change.groups, {}
         for name in ("lr", "weight_decay", "momentum", "eps"):
             if name in groups:
@@ -93,7 +93,7 @@ class Role:
             changes["lr"] = lambda rate: inner(rate) * min(1.0, (self._attached.ops.step() + 1) / self.change.warmup)
         return changes
 
-    # What is told.
+    # What is reported.
 
     def _tell(self, **facts) -> None:
         if self._file is None:
@@ -119,10 +119,10 @@ class Role:
             self._tell(refused=why)
 
     def went_bad(self, step: int, summary: str) -> None:
-        """The library found an incident. It ends the rehearsal, unless this step is to be left out."""
+        """The library found an incident. It ends the rehearsal, unless this step is to be skipped."""
         if not self._over and step not in self.change.skip:
             self._over = True
-            # The rest of the line is about a file, and a rehearsal writes none.
+            # The rest of the line is about a file, and a rehearsal writes no files.
             self._tell(failed=step, failure=re.split("; (?:level guard keeps no trace|no snapshot: )", summary)[0])
 
     def ends_if_bad(self) -> None:
@@ -132,7 +132,7 @@ class Role:
     # Where steps begin.
 
     def _begin(self, optimizer=None) -> None:
-        """Once, as soon as it can be known which step this is."""
+        """Called once, as soon as the step's number can be known."""
         if self._begun:
             return
         self._begun = True
@@ -182,11 +182,11 @@ class Role:
         return ""
 
     def leaves_out(self) -> bool:
-        """Whether the update of the step that runs is to be left out."""
+        """Whether to skip the update of the running step."""
         return self._attached.ops.step() in self.change.skip
 
     def gradients_are_there(self, optimizer) -> None:
-        """They were judged, and the optimizer is about to write."""
+        """The gradients were judged, and the optimizer is about to write."""
         if not self.change.clip:
             return
         given = [p for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
@@ -197,8 +197,8 @@ class Role:
             torch.nn.utils.clip_grads_with_norm_(given, limit, torch.nn.utils.get_total_norm([p.grad for p in given]))
 
     def _flip(self, seed: int, optimizer) -> None:
-        """The last bit, in the format that the run computes in, of one weight that takes part: neither it nor its gradient is 0.
-        After the first update: before it, the update's own rounding would often undo it."""
+        """Changes the last bit, in the run's format, of one weight that matters: neither it nor its gradient is 0. Done after the first
+        update: before it, the update's own rounding would often undo it."""
         draw = random.Random(seed)
         weights = [(p, own_part(p), own_part(p.grad)) for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
         draw.shuffle(weights)
@@ -218,7 +218,7 @@ class Role:
         self.refuse("no weight has a last bit that matters: all of them, or their gradients, are 0")
 
     def after_update(self, optimizer=None) -> None:
-        """It was made, or left out."""
+        """The update was made, or skipped."""
         if self._plan["placebo"] is not None and optimizer is not None:
             self._flip(self._plan["placebo"], optimizer)
             self._plan["placebo"] = None
@@ -257,7 +257,7 @@ def _around_enter(rehearsal):
 
 
 def install(attached, patches) -> list:
-    """Begins, if this process is a rehearsal's. Returns handles of hooks to be removed."""
+    """Starts, if this process is part of a rehearsal. Returns handles of hooks to remove."""
     if PLAN not in os.environ:
         return []
     attached.rehearsal = Role(attached, json.loads(os.environ[PLAN]))

@@ -11,7 +11,7 @@ _FRAMES = 12  # frames to search; other packages may have wrapped Optimizer.step
 
 
 def only_makes_state(optimizer) -> bool:
-    """Whether the update that begins is one of these."""
+    """Whether the beginning update is one of these."""
     function = private.init_optimizer.find()
     if function is None or optimizer.state:
         return False

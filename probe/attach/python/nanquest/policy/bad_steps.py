@@ -1,4 +1,4 @@
-"""What the policy does after a bad step: its update is left out, and the run goes on in fp32, or without the batch, or ends."""
+"""The policy after a bad step: its update is skipped, and the run goes on in fp32, or without the batch, or ends."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..ranks.skip_vote import Ranks
 from .fp32_fallback import Fallback
 from .undo import Undo
 
-LINES = 3  # that say a batch was skipped
+LINES = 3  # number of lines that report a skipped batch
 
 
 class Policy:
@@ -22,13 +22,13 @@ class Policy:
         self.undo = Undo(program.attached)
         self._failed = ""  # why the fallback had to be taken back
         self._ranks = Ranks(program.attached.say_once)
-        self._bad_rank = -1  # the first rank that wanted the update left out that is being made
-        self._asked = False  # whether there can be one
+        self._bad_rank = -1  # the first rank that wants to skip the current update
+        self._asked = False  # whether the fallback was checked for obstacles
         self._last_bad, self._in_a_row = -2, 0
 
     def agrees(self, told: dict) -> bool:
-        """Whether to leave an update out that the library would leave out. Gradients summed by DistributedDataParallel are the same on
-        all ranks; losses and buffers are not, and ranks that decide differently would wait for each other forever."""
+        """Whether to skip an update that the library would skip. Gradients summed by DistributedDataParallel are the same on all ranks;
+        losses and buffers are not, and ranks that decide differently would wait for each other forever."""
         self._bad_rank = -1
         if told["gradients_bad"] or place_in_group()[1] == 1:
             return True
@@ -38,8 +38,8 @@ class Policy:
         return False
 
     def leaves_out(self, told) -> bool:
-        """Whether to leave an update out; `told` is the library's answer for it (None: it is fine). If gradients are not summed by
-        DistributedDataParallel, all ranks leave it out as soon as one of them has to."""
+        """Whether to skip an update; `told` is the library's answer for it (None: it is fine). If gradients are not summed by
+        DistributedDataParallel, all ranks skip it as soon as one of them has to."""
         self._bad_rank = -1
         if not self.withholds or self._program.parallel or place_in_group()[1] == 1:
             return bool(told) and self.agrees(told)
@@ -55,7 +55,7 @@ class Policy:
             self._refuse(why)
 
     def left_out(self, step: int, optimizers) -> None:
-        """The update of this step was not made."""
+        """The update of this step was skipped."""
         self.undo.put_back()
         name, rank = self._attached.ops.spoiled_weight(), place_in_group()[0]
         together, self._bad_rank = self._bad_rank, -1
@@ -78,7 +78,7 @@ class Policy:
         self._skip(step, why)
 
     def fallback_failed(self, why: str) -> None:
-        """It was taken back, and will not be tried again."""
+        """The fallback was taken back and will not be tried again."""
         step, self._attached.fell_back = self._attached.fell_back, None
         self._failed = why
         if self._rehearsal is not None:
@@ -90,7 +90,7 @@ class Policy:
         self._attached.say_once(f"fallback_fp32 becomes skip: {why}")
 
     def _skip(self, step: int, why: str) -> None:
-        if step != self._last_bad:  # else another optimizer of the same step
+        if step != self._last_bad:  # otherwise another optimizer of the same step
             self._attached.skipped += 1
             self._in_a_row = self._in_a_row + 1 if step == self._last_bad + 1 else 1
             self._attached.loggers.skipped(step, self._attached.skipped)

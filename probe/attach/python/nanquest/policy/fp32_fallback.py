@@ -1,4 +1,4 @@
-"""The fp32 fallback: once, a program in low precision goes on in fp32, with a smaller learning rate."""
+"""The fp32 fallback: once, a low-precision program goes on in fp32, with a smaller learning rate."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .fp32_inputs import LOW, Widening
 
 
 def before_update(optimizer, args, kwargs) -> None:
-    """A hook of every optimizer. It works although the probe may be off by then."""
+    """A hook of every optimizer. It also works when the probe is off."""
     if probe.fallback is not None:
         probe.fallback.rates.before(optimizer)
 
 
 def after_update(optimizer, args, kwargs) -> None:
-    """As before_update."""
+    """Like before_update."""
     if probe.fallback is not None:
         probe.fallback.rates.after(optimizer)
 
@@ -31,7 +31,7 @@ def _shapes(model) -> list:
 
 
 def _copies_of(models) -> list:
-    """Models that the program mixes with these: running averages of their weights, a slower teacher."""
+    """Models that the program averages with these: running averages of their weights, a slower teacher."""
     kinds, shapes = {type(model) for model in models}, [_shapes(model) for model in models]
     return [
         it
@@ -41,8 +41,8 @@ def _copies_of(models) -> list:
 
 
 class Fallback:
-    """From `take` on the program's weights, autocast, scalers and rates are the fallback's. Until a call of a model in fp32 has
-    worked it is on trial."""
+    """From `take` on, the fallback controls the program's weights, autocast, scalers and learning rates. It is on trial until a call of
+    a model in fp32 has worked."""
 
     def __init__(self, program, optimizers, factor: float):
         self._attached = program.attached
@@ -50,7 +50,7 @@ class Fallback:
         self._optimizers = optimizers
         self._models = [root for root in program.paths.roots() if program.trains(root)]
         self._copies = _copies_of(self._models)
-        if place_in_group()[1] > 1:  # 16-bit copies stay: what one rank keeps must not decide what all ranks do
+        if place_in_group()[1] > 1:  # 16-bit copies stay: what one rank holds must not decide for all ranks
             self._copies = [
                 copy for copy in self._copies if not any(tensor.dtype in LOW for tensor in (*copy.parameters(), *copy.buffers()))
             ]
@@ -89,7 +89,7 @@ class Fallback:
         return ""
 
     def take(self) -> str:
-        """Puts it in force. Returns "" if it is, else why it can't be: then nothing was changed."""
+        """Starts the fallback. Returns "" on success, else why not: then nothing was changed."""
         if why := self._what_it_is():
             return why
         inputs = Widening((*self._models, *self._copies))
@@ -110,8 +110,8 @@ class Fallback:
         return ""
 
     def end(self, taken_back: bool = False) -> None:
-        """Autocast, scalers and rates are the program's again. The formats of the weights stay, and with them what is done to
-        inputs, unless they were `taken_back`."""
+        """Returns autocast, scalers and learning rates to the program. The formats of the weights stay, and so does the conversion of
+        inputs, unless the weights were `taken_back`."""
         probe.fallback = None
         self._formats.undo()
         if taken_back:
@@ -135,9 +135,9 @@ class Fallback:
     # The trial.
 
     def call(self, own, module, given, wide):
-        """A model is called from outside: `given` are the program's arguments, `wide` those that fp32_inputs.inputs made of them. The
-        first call shows whether the program works in fp32: a kernel without fp32, or a cast inside the model, raises an error. Then
-        the fallback is taken back completely. A call without gradients can show that fp32 fails, but not that it works."""
+        """A model is called from outside: `given` are the program's arguments, `wide` the converted ones (fp32_inputs.inputs). The first
+        call shows whether the program works in fp32: a kernel without fp32, or a cast inside the model, raises an error. Then the
+        fallback is taken back completely. A call without gradients can show that fp32 fails, but not that it works."""
         if not self._on_trial or unwrap(module) not in self._models:
             return own(module, *wide[0], **wide[1])
         trains, undo = torch.is_grad_enabled(), self._program.policy.undo
@@ -148,9 +148,9 @@ class Fallback:
             result = own(module, *wide[0], **wide[1])
         except Exception as error:  # noqa: BLE001 (an error of the program's own is raised again below)
             if place_in_group()[1] > 1 and isinstance(error, torch.OutOfMemoryError):
-                raise  # on this rank only: a second call would make the other ranks wait for a broadcast
+                raise  # on this rank only: in a second call the other ranks would wait for a broadcast
             failed = f"in fp32 the model raises {type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        # From here on the error is freed, and with it all that the call had allocated.
+        # From here on the error is freed, and with it everything that the call had allocated.
         if failed:
             wide.clear()
             self._safely(self._take_back, failed, trains)
@@ -176,7 +176,7 @@ class Fallback:
     def _settle(self) -> None:
         self._on_trial = False
         self._attached.ops.keep_wide(True)
-        self._models = self._copies = self._optimizers = ()  # they must not stay alive because of this object
+        self._models = self._copies = self._optimizers = ()  # this object must not keep them alive
 
     def _take_back(self, why: str, trains: bool) -> None:
         self._on_trial = False

@@ -1,5 +1,5 @@
 """What the fp32 fallback changes in PyTorch for the rest of the run: autocast and loss scalers do nothing, and the learning rate is
-lower during each update. Nothing is changed before the fallback. All of it works although the probe may be off by then."""
+lower during each update. Nothing is changed before the fallback. All of it also works when the probe is off."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..pytorch import private
 
 def _update(own):
     def update(self, new_scale=None):
-        # Whatever was noted before the fallback must not stand in the way should the scaler come back.
+        # State from before the fallback must not affect the scaler if it is used again.
         getattr(self, "_per_optimizer_states", {}).clear()
 
     return update
@@ -31,18 +31,18 @@ _SCALER = {
 
 
 class Rates:
-    """The learning rate of every group, or others of its settings, changed from an update's begin to its end: schedulers never
-    see it. Updates of several optimizers may lie in one another, or be made on several threads."""
+    """Changes the learning rate of every group, or other settings, from an update's beginning to its end: schedulers never see it.
+    Updates of several optimizers may be nested, or run on several threads."""
 
     def __init__(self, factor: float = 1.0, changes: dict | None = None):
         self._factor = factor
-        # Name of a setting -> what becomes of its value.
+        # Name of a setting -> function from its value to the new one.
         self._changes = changes if changes is not None else {"lr": lambda rate: rate * factor}
-        # Of optimizers that are in an update: [(group, name, value before, value during the update)].
+        # Optimizers that are in an update: [(group, name, value before, value during the update)].
         self._own = weakref.WeakKeyDictionary()
 
     def to_come(self, optimizer) -> float:
-        """What the optimizer's present rates are still to be multiplied with: 1 while they are."""
+        """The factor for the optimizer's present learning rates: 1 while it is applied already."""
         return 1.0 if optimizer in self._own else self._factor
 
     def before(self, optimizer) -> None:
@@ -57,7 +57,7 @@ class Rates:
 
     def after(self, optimizer) -> None:
         for group, name, own, changed in self._own.pop(optimizer, ()):
-            if group.get(name) is changed:  # else the program has set another meanwhile
+            if group.get(name) is changed:  # otherwise the program has set another value meanwhile
                 group[name] = own
 
     def end(self) -> None:
@@ -66,10 +66,10 @@ class Rates:
 
 
 class Formats:
-    """All of it at once."""
+    """Undoes all of it at once."""
 
     def __init__(self, factor: float):
-        self._open = collections.Counter()  # devices of the autocast contexts that the program is in
+        self._open = collections.Counter()  # devices of the autocast contexts that are active
         self._patches = Patches()
         self.rates = Rates(factor)
 
@@ -85,7 +85,7 @@ class Formats:
         torch.clear_autocast_cache()
 
     def _around_switch(self, change, own):
-        """Of autocast's __enter__ and __exit__, also of contexts that were made or entered before."""
+        """Around autocast's __enter__ and __exit__, also of contexts that were made or entered before."""
 
         def switch(context, *args):
             result = own(context, *args)

@@ -1,5 +1,5 @@
-"""Inputs of modules whose weights the fp32 fallback has made fp32: they are converted to fp32 as long as the modules live, although the
-probe may be off by then."""
+"""Inputs of modules whose weights the fp32 fallback has made fp32: they are converted to fp32 as long as the modules live, even when the
+probe is off."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def wide(value, depth=0):
 
 
 def inputs(module, args, kwargs):
-    """Those of a call: what a program made as narrow as the module's weights once were is wide."""
+    """The inputs of a call: those as narrow as the module's weights once were become fp32."""
     if probe.wide_modules is None or module not in probe.wide_modules:
         return args, kwargs
     return tuple(map(wide, args)), {key: wide(value) for key, value in kwargs.items()}
@@ -35,7 +35,7 @@ def _is_narrow(module) -> bool:
 
 
 class Widening:
-    """Of these models, looked at before their weights become fp32."""
+    """The formats of these models, read before their weights become fp32."""
 
     def __init__(self, models):
         before = probe.wide_modules or ()
@@ -48,15 +48,15 @@ class Widening:
             self._narrow.update(part for part in found if part in narrow or (part is root and narrow))
 
     def put(self) -> None:
-        """From here on it is so."""
+        """Starts the conversion."""
         probe.wide_modules = weakref.WeakSet([*(probe.wide_modules or ()), *self._all])
 
     def keep_what_was_narrow(self) -> None:
-        """Where weights were fp32 before, inputs are the program's own again."""
+        """Ends the conversion for modules whose weights were fp32 before."""
         self._leave([module for module in self._all if module not in self._narrow])
 
     def undo(self) -> None:
-        """The weights are again as they were."""
+        """Ends it for all: the weights have their old formats again."""
         self._leave([*self._all])
 
     @staticmethod

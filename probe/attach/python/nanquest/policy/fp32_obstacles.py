@@ -13,7 +13,7 @@ _LIBRARIES = {
 
 
 def can_skip(optimizer) -> bool:
-    """Whether `step` leaves parameters without a gradient, and their state, alone: so do PyTorch's own."""
+    """Whether `step` ignores parameters without a gradient and their state, as PyTorch's optimizers do."""
     return type(optimizer).step.__module__.startswith("torch.optim")
 
 
@@ -22,19 +22,19 @@ def _kinds(value) -> set:
 
 
 def of_module(module) -> str:
-    """Why this part of a model can't be made fp32, "" if nothing keeps it from that."""
+    """Why this part of a model can't be made fp32; "" if it can."""
     if {"FullyShardedDataParallel", "FSDPModule"} & _kinds(module):
         return "FSDP keeps weights and moments in shards"
     return of_kind(type(module))
 
 
 def of_kind(kind) -> str:
-    """The same of whatever is of this kind: a part of a model, or what the program calls in its place."""
+    """The same for anything of this kind: a part of a model, or what the program calls in its place."""
     return _LIBRARIES.get(kind.__module__.partition(".")[0], "")
 
 
 def of_weight(weight) -> str:
-    """The same of a parameter."""
+    """The same for a parameter."""
     if "DTensor" in _kinds(weight):
         return "FSDP keeps weights and moments in shards"
     if weight.element_size() == 1 or weight.is_quantized:
@@ -43,14 +43,14 @@ def of_weight(weight) -> str:
 
 
 def of_optimizer(optimizer) -> str:
-    """The same of an optimizer and its moments."""
+    """The same for an optimizer and its moments."""
     if why := _LIBRARIES.get(type(optimizer).__module__.partition(".")[0], ""):
         return why
     return "" if can_skip(optimizer) else f"{type(optimizer).__name__}.step is not PyTorch's own"
 
 
 def tensors_in(value, depth=0):
-    """Those that an optimizer keeps: in dictionaries, and LBFGS in lists."""
+    """Tensors that an optimizer keeps: in dictionaries, and LBFGS in lists."""
     if isinstance(value, torch.Tensor):
         yield value
     elif depth < 3 and isinstance(value, (dict, list, tuple)):

@@ -1,7 +1,7 @@
-"""The quarantine: a file that lists the samples of incidents. A run with this file leaves them out.
+"""The quarantine: a file that lists the samples of incidents. A run with this file skips them.
 
-One sample a line, "INDEX DATASET" as in "13 Rows[240]", where the data set is its class and its length; an index alone counts for
-every data set. What follows a # is a comment. A line that is deleted lets its sample in again.
+One sample per line, "INDEX DATASET" as in "13 Rows[240]", where the data set is its class and its length; an index alone counts for
+every data set. What follows a # is a comment. Delete a line to use its sample again.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ HEAD = """# Samples that made a non-finite step, one a line: the index, and the 
 class Quarantine:
     def __init__(self, path: str):
         self.path = os.path.abspath(path)
-        self.left_out = set()  # lines that were met
+        self.left_out = set()  # entries that were used
         self._lines = set()  # (index, data set or "")
-        self._named = set()  # what this run has added
+        self._named = set()  # samples that this run has added
         for number, line in enumerate(self._read(), 1):
             words = line.partition("#")[0].split()
             if 1 <= len(words) <= 2:
@@ -44,7 +44,7 @@ class Quarantine:
         return len(self._lines)
 
     def left_of(self, dataset: str, index, name):
-        """What is left of the indices of one batch, or of a single one; None if nothing is."""
+        """The indices of a batch, or a single index, without quarantined ones; None if nothing is left."""
         if not self._lines:
             return index
         if not isinstance(index, (list, tuple)):
@@ -59,7 +59,7 @@ class Quarantine:
         return found is not None
 
     def why_not(self, datasets) -> str:
-        """Why nothing can be left out of a program that draws by index from these data sets; "" if something can."""
+        """Why nothing can be skipped in a program that draws from these data sets; "" if it can."""
         where = f"quarantine {shorter(self.path)}: none of its {len(self)} samples can be left out: "
         if not self._lines:
             return ""
@@ -70,7 +70,7 @@ class Quarantine:
         return ""
 
     def end(self) -> str:
-        """The line to print when the run ends, "" if there is none."""
+        """The line to print at the end of the run; "" if there is none."""
         if not self._lines:
             return ""
         return f"quarantine {shorter(self.path)}: {len(self.left_out)} of its {len(self)} samples were drawn and left out"

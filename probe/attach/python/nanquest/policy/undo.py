@@ -1,4 +1,4 @@
-"""Takes back what a skipped step changed: what its passes wrote into buffers, and the random numbers that they drew."""
+"""Undoes what a skipped step changed: buffers written by its passes, and the random numbers that they drew."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 
 from ..pytorch.names import held_by, is_plain
 
-LIMIT = 64 * 2**20  # bytes of buffers that are copied in every step
+LIMIT = 64 * 2**20  # limit in bytes for buffers that are copied in every step
 
 
 class Undo:
@@ -17,10 +17,10 @@ class Undo:
     def __init__(self, attachment):
         self._attached = attachment
         self._places = {}  # (id of a module, key) -> (weak reference to it, bytes): buffers of models that train
-        self._held = ()  # (weak module, key, buffer) of the step that runs
+        self._held = ()  # (weak module, key, buffer) of the running step
 
     def learn(self, root) -> None:
-        """The buffers of a model that trains, smallest first; masks of booleans are constants."""
+        """The buffers of a model that trains, smallest first. Boolean buffers are skipped: they are constant masks."""
         found = [
             (module, key, buffer)
             for module in root.modules()
@@ -45,7 +45,7 @@ class Undo:
             )
 
     def begins(self) -> None:
-        """A pass begins. The state before the first pass of a step is what a skipped step goes back to."""
+        """A pass begins. A skipped step goes back to the state before its first pass."""
         if self._attached.ops.remembers():
             return
         held = []
@@ -57,7 +57,7 @@ class Undo:
         self._attached.ops.remember([buffer for _, _, buffer in held])
 
     def put_back(self) -> None:
-        """Buffers and generators are as they were when the step began."""
+        """Restores buffers and generators to the beginning of the step."""
         held, self._held = self._held if self._attached.ops.remembers() else (), ()
         if not self._attached.ops.put_back():
             self._attached.say_once(
@@ -65,11 +65,11 @@ class Undo:
                 "it does not get the same batch again"
             )
         for module, key, buffer in held:
-            # A program may have put another in its place.
+            # A program may have replaced the buffer.
             if module() is not None and held_by(module()._buffers, key) is not buffer:
                 module()._buffers[key] = buffer
 
     def forget(self) -> None:
-        """The step was made, or stays as it is: nothing is to be put back, and no buffer is held any longer."""
+        """The step was made, or is kept: nothing will be restored, and no buffer is held any longer."""
         self._held = ()
         self._attached.ops.forget()

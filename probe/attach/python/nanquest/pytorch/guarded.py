@@ -1,4 +1,4 @@
-"""The rule that no hook fails the program, and what hooks ask of PyTorch before they do anything."""
+"""The rule that no hook makes the program fail, and what hooks ask of PyTorch before they do anything."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from . import private
 
 
 def guarded(hook):
-    """The hook, or nothing: no exception but a wanted SystemExit leaves it. Only on the thread that trains."""
+    """Calls the hook, or does nothing; lets no exception out except an intended SystemExit. Only on the thread that trains."""
 
     @functools.wraps(hook)
     def call(*args):
@@ -38,7 +38,7 @@ def failed(attached, hook, error) -> None:
 
 
 def elsewhere() -> bool:
-    """Whether tensors are not what they seem here: a transform or a dispatch mode is at work, or a trace is made."""
+    """Whether tensors here may not be what they seem: a transform or a dispatch mode is active, or a trace is made."""
     return private.dispatch_modes() > 0 or private.transforms() is not None or private.tracing_state() is not None
 
 

@@ -1,4 +1,4 @@
-"""Names for what a training program holds: modules, parameters, buffers, inputs."""
+"""Names of what a training program holds: modules, parameters, buffers, inputs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 from . import private
 
-# What wraps a model without being part of it, and under which name it keeps the model.
+# Wrappers of a model that are not part of it, and the attribute in which each keeps the model.
 _WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module", "OptimizedModule": "_orig_mod", "DeepSpeedEngine": "module"}
 
 
@@ -28,7 +28,8 @@ def living_modules() -> list:
 
 
 def living_optimizers() -> list:
-    """All optimizers of this process that hold weights themselves, not through an inner optimizer. For rare occasions."""
+    """All optimizers of this process that hold weights themselves, not through an inner optimizer. Goes through all Python objects, so
+    only for rare occasions."""
     return [it for it in gc.get_objects() if issubclass(type(it), torch.optim.Optimizer) and "param_groups" in it.__dict__]
 
 
@@ -51,8 +52,8 @@ def is_plain(tensor) -> bool:
 
 
 class Witnesses:
-    """Which models train, without a look at all their parameters at every forward pass: one that was found to train
-    before is asked first."""
+    """Which models train, without checking all their parameters at every forward pass: one that was found to train before is checked
+    first."""
 
     def __init__(self):
         self._known = {}  # id of a root -> (weak reference to it, names of modules down to the holder, key)
@@ -77,13 +78,13 @@ class Witnesses:
             for name in path:
                 module = module._modules[name]
             return held_by(module._parameters, key).requires_grad
-        except (KeyError, AttributeError, RuntimeError):  # it is gone, or None; a scripted module's are no dict
+        except (KeyError, AttributeError, RuntimeError):  # it was freed, or is None; a scripted module's are no dict
             return False
 
 
 def held_by(members, key):
-    """What a module's _parameters or _buffers hold under `key`, or None. Those of a scripted module are no dict; those of DeepSpeed
-    gather what is asked for, from all ranks, unless they are asked as any dict."""
+    """What a module's _parameters or _buffers hold under `key`, or None. Those of a scripted module are no dict. Those of DeepSpeed
+    gather what is asked for from all ranks, unless they are accessed as a plain dict."""
     if isinstance(members, dict):
         return dict.get(members, key)
     return members[key] if key in members else None
@@ -124,8 +125,8 @@ class ModulePaths:
         self.known = {ident: entry for ident, entry in self.known.items() if entry[0]() is not None}
 
     def _free_prefix(self, root) -> str:
-        """Names of a second model begin with its class, so that two models' names differ. A model built anew, after the
-        one before was deleted, has its names."""
+        """Names of a second model begin with its class, so that two models' names differ. A model that is rebuilt after the first was
+        deleted gets the first one's names."""
         taken = {prefix for _, prefix in self._roots}
         if "" not in taken:
             return ""
@@ -154,7 +155,7 @@ class ParameterNumbers:
         return entry[2:]
 
     def names_but(self, parameters) -> list:
-        """Of all that are held somewhere, but for these (ids)."""
+        """Names of all parameters that are held somewhere, except these (ids)."""
         return [
             name
             for ident, (holder, key, _, name) in self._known.items()
@@ -170,16 +171,16 @@ class ParameterNumbers:
                 return holder.param_groups[key[0]]["params"][key[1]]
             except IndexError:
                 return None
-        if holder is not None and len(held := getattr(holder, key[0], ())) > key[1]:  # DeepSpeed's optimizers are none of PyTorch's
+        if holder is not None and len(held := getattr(holder, key[0], ())) > key[1]:  # DeepSpeed's optimizers aren't PyTorch's
             return held[key[1]]
         return None
 
 
-_MOST_NODES = 100_000  # of a graph that is walked for its leaves
+_MOST_NODES = 100_000  # nodes of a graph that are searched for leaves
 
 
 def leaves_below(roots):
-    """The leaves that a backward pass from these tensors gives gradients to, in the order in which they are met."""
+    """The leaves that a backward pass from these tensors gives gradients to, in the order in which they are found."""
     leaves, seen = {}, set()
     open_ = [root.grad_fn for root in roots if isinstance(root, torch.Tensor) and root.grad_fn is not None]
     while open_ and len(seen) < _MOST_NODES:
@@ -195,8 +196,8 @@ def leaves_below(roots):
 
 
 def names_in_frames(tensors, frame):
-    """How the program calls these tensors: a variable of a frame from `frame` outwards, or an element of a list, tuple or
-    dictionary there; "leaf 0" where nothing does."""
+    """The program's names for these tensors: a variable of a frame from `frame` outwards, or an element of a list, tuple or dictionary
+    there; "leaf 0" if there is none."""
     names = {}
     wanted = {id(tensor) for tensor in tensors}
     while frame is not None and len(names) < len(wanted):
@@ -225,8 +226,8 @@ class ArgumentNames:
         self._signatures = {}
 
     def of(self, module, args, kwargs):
-        """(name, tensor) of every plain tensor that nothing differentiable computed: what the data loader gave, or
-        what the program wants gradients of."""
+        """(name, tensor) of every plain tensor that no differentiable operation computed: data of the loader, or what the program wants
+        gradients of."""
         names = self._signatures.get(type(module))
         if names is None:
             try:

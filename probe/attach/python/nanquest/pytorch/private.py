@@ -1,7 +1,7 @@
-"""Names of PyTorch that are not public and that the probe uses all the same: here, and nowhere else in the package. Another version
-may lack some. tests/attach/private_names_test.py says which, and what falls away.
+"""Private names of PyTorch that the probe uses: here, and nowhere else in the package. Other versions may lack some.
+tests/attach/private_names_test.py lists which are missing, and what does not work then.
 
-Values are found when this module is imported. What PyTorch imports late is told by its path, and looked up where it is by then.
+Values are looked up when this module is imported. What PyTorch imports late is given by its path and looked up later.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from ..base.library import Unfit
 
 @dataclasses.dataclass(frozen=True)
 class Name:
-    """One of them, written like "torch._inductor.compile_fx:_compile_fx_inner". Of `objects` of a class: each makes the attribute itself."""
+    """A private name, written like "torch._inductor.compile_fx:_compile_fx_inner". With `of_objects`, an attribute that each object of
+    the class has."""
 
     path: str
-    without: str  # what falls away where it is missing
+    without: str  # what does not work if it is missing
     needed: bool = False  # without it the probe is off
     objects: bool = False
 
@@ -37,7 +38,7 @@ class Name:
         return self.path.rpartition(":")[2].rpartition(".")[2]
 
     def owner(self):
-        """What has it as an attribute, None if that is missing or not imported yet."""
+        """The object that has it as an attribute; None if that is missing or not imported yet."""
         found = sys.modules.get(self.module)
         for part in self.path.partition(":")[2].split(".")[:-1]:
             found = getattr(found, part, None)
@@ -61,7 +62,7 @@ def _optional(path: str, without: str):
 
 
 def _needed(path: str, what_for: str):
-    """The thing, or Unfit: a probe that can't ask this would change a training, or tell nonsense."""
+    """The thing, or Unfit: without it the probe could change a training, or report nonsense."""
     NAMES.append(name := Name(path, what_for, needed=True))
     if (found := name.find()) is None:
         raise Unfit(
@@ -75,7 +76,7 @@ def _of_objects(kind: str, names: str, without: str) -> None:
     NAMES.extend(Name(f"{kind}.{name}", without, objects=True) for name in names.split())
 
 
-# Asked at every pass.
+# Used at every pass.
 dispatch_modes = _needed("torch:_C._len_torch_dispatch_stack", "to tell a training from a trace")
 transforms = _needed("torch:_C._functorch.peek_interpreter_stack", "to tell a training from a transform")
 tracing_state = _needed("torch:_C._get_tracing_state", "to tell a training from a trace")
@@ -122,7 +123,7 @@ _of_objects("torch._library.custom_ops:CustomOpDef", "_init_fn _opoverload", "op
 _of_objects("torch._ops:OpOverload", "_schema", "graphs of compiled regions, which replay runs")
 _of_objects("torch.library:Library", "_destroy", "a second nanquest.reference of one operator")
 
-# What hooks stand in for, or ask.
+# Functions that hooks replace or call.
 engine = _needed("torch.autograd:_engine_run_backward", "to know where a backward pass begins")
 init_optimizer = _later(
     "torch.distributed.checkpoint.state_dict:_init_optim_state", "updates that only make an optimizer's state: they count as steps"

@@ -1,5 +1,5 @@
-"""Weights that are spread over processes (DTensor, as fully_shard and tensor parallelism make them, and those of DeepSpeed's ZeRO 3):
-the library reads this process' part."""
+"""Weights that are sharded over processes (DTensor, as fully_shard and tensor parallelism make them, and those of DeepSpeed's ZeRO 3):
+the library reads this process's part."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ def is_sharded(tensor) -> bool:
 
 
 def gathers(tensor) -> bool:
-    """Whether it is a weight of ZeRO 3: it has no elements but while it is gathered, small ones all the time."""
+    """Whether it is a weight of ZeRO 3, which has elements only while it is gathered; small ones always have."""
     return getattr(tensor, "ds_tensor", None) is not None
 
 
 def own_part(tensor):
-    """The tensor itself, or this process' part of one that is spread. Shares its memory."""
+    """The tensor itself, or this process's part of a sharded one. Shares its memory."""
     if is_sharded(tensor):
         return tensor._local_tensor
     return tensor.ds_tensor if gathers(tensor) and tensor.numel() == 0 else tensor
 
 
 def part_with_gradient(parameter):
-    """The same of a weight, with this process' part of its gradient as its .grad. The program's tensors stay as they are."""
+    """The same for a weight, with this process's part of its gradient as its .grad. The program's tensors are not changed."""
     if not is_sharded(parameter):
         return parameter
     part = parameter._local_tensor.detach()
@@ -39,7 +39,7 @@ def part_with_gradient(parameter):
 
 
 def renew_gradient(parameter, part) -> None:
-    """For `part` of before a backward pass: it has the gradient that the weight has now."""
+    """For a `part` made before a backward pass: gives it the weight's present gradient."""
     if part is parameter:
         return
     part.grad = None
@@ -47,7 +47,7 @@ def renew_gradient(parameter, part) -> None:
     if gradient is not None and is_plain(own_part(gradient)):
         try:
             part.grad = own_part(gradient)
-        except RuntimeError:  # of another shape or format than the weight: it is not looked at
+        except RuntimeError:  # of another shape or format than the weight: not looked at
             pass
 
 
@@ -65,7 +65,7 @@ def part_in_words(tensor) -> str:
             parts, mine = mesh.size(dim), at[dim]
             where = f"mesh dimension {names[dim] if names else dim}" if names or mesh.ndim > 1 else "the mesh"
             over.append(f"{'part' if placement.is_shard() else 'copy'} {mine + 1} of {parts} over {where}")
-            if placement.is_shard():  # as torch.chunk has it
+            if placement.is_shard():  # divided as torch.chunk does
                 begin, end = ranges[placement.dim]
                 each = -((begin - end) // parts)
                 ranges[placement.dim] = (min(begin + mine * each, end), min(begin + (mine + 1) * each, end))

@@ -6,7 +6,8 @@ import dataclasses
 
 
 def odd_ones(held: dict) -> tuple:
-    """(ranks whose value differs from the others', True) of rank -> value. If no more than half of the ranks agree: (all ranks, False)."""
+    """(ranks whose value differs from the others', True) from rank -> value. If no more than half of the ranks agree: (all ranks,
+    False)."""
     groups = {}
     for rank, value in held.items():
         groups.setdefault(value, []).append(rank)
@@ -19,10 +20,10 @@ def odd_ones(held: dict) -> tuple:
 @dataclasses.dataclass(frozen=True)
 class News:
     first: int  # number of the first weight that differs, in the order of the model
-    ranks: list  # the odd ones
+    ranks: list  # the ranks that differ
     known: bool  # False: `ranks` are all, because no majority agrees
-    differ: int  # weights that do, so far
-    again: bool  # all weights have had their turn since it was first said
+    differ: int  # number of weights that differ so far
+    again: bool  # all weights were compared once more since the first report
 
 
 class Found:
@@ -37,8 +38,8 @@ class Found:
         self.done = False
 
     def part(self, weight, begin, trained, values) -> None:
-        """A part of a weight, with the value on each rank. A weight that no optimizer writes is only reported if it was the same on all
-        ranks before: programs may have different ones on purpose."""
+        """Adds a part of a weight, with the value on each rank. A weight that no optimizer writes is only reported if it was the same on
+        all ranks before: programs may have different ones on purpose."""
         if len(set(values)) == 1:
             if not trained:
                 self._alike.add((weight, begin))
@@ -46,7 +47,7 @@ class Found:
             self._differ.setdefault(weight, odd_ones(dict(zip(self._ranks, values))))
 
     def news(self, update):
-        """What to report now, None if nothing."""
+        """What to report now; None if nothing."""
         again = self._since is not None
         if self.done or not self._differ or (again and update < self._since + self._turns):
             return None

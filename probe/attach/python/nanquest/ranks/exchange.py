@@ -1,5 +1,5 @@
-"""Small pieces of data that the ranks of a run leave for each other without ever waiting: in the store of the launcher if a server
-keeps it, else in files of the run directory."""
+"""Small pieces of data that the ranks of a run leave for each other without waiting: in the launcher's store if a server keeps it,
+otherwise in files of the run directory."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import torch
 from ..base.settings import RUN_ID
 from ..pytorch import private
 
-SLOTS = 4  # each rank's last so many are there; older ones are written over
+SLOTS = 4  # the last ones of each rank are kept; older ones are overwritten
 
 
 class _Store:
     def __init__(self, store, rank, ranks):
         self._store, self._rank, self._ranks = store, rank, ranks
-        self._there = set()  # slots that all have written to at least once
+        self._there = set()  # slots that all ranks have written at least once
 
     def put(self, slot: int, value: bytes) -> None:
         self._store.set(f"{slot}.{self._rank}", value)
 
     def all(self, slot: int):
-        """What each rank has left there last; None if one has left nothing yet."""
+        """What each rank has left there last; None if a rank has left nothing yet."""
         keys = [f"{slot}.{rank}" for rank in self._ranks]
         if slot not in self._there:
             if not self._store.check(keys):
@@ -79,7 +79,7 @@ def _served():
 
 
 def between(name: str, rank: int, ranks: list, run_dir: str):
-    """`name`: the same on all of `ranks`, and on no other occasion."""
+    """`name`: the same on all of `ranks`, and different for every other purpose."""
     store = _served()
     if store is not None:
         return _Store(torch.distributed.PrefixStore(f"nanquest/replicas/{name}", store), rank, ranks)

@@ -12,12 +12,12 @@ from ..pytorch.names import held_by, is_plain
 from ..pytorch.shards import own_part
 
 PART = 4 << 20  # bytes of a weight that are hashed together
-WITNESSES = 8  # weights whose gradients are asked whether they are the same
+WITNESSES = 8  # number of weights whose gradients are checked for equality
 
 
 @functools.cache
 def _processor() -> str:
-    """Which it is: the last bits of a result may depend on it."""
+    """The processor: the last bits of a result may depend on it."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
             model = next((line for line in file if line.startswith(("model name", "CPU part"))), "")
@@ -27,12 +27,12 @@ def _processor() -> str:
 
 
 class Layout:
-    """The weights of one module in the order of the model, cut into parts, these into turns."""
+    """The weights of one module in the order of the model, divided into parts, and the parts into turns."""
 
     def __init__(self, module, turns):
         self.names, self._held, self.trained, sizes, marks = [], [], [], [], []
         self.ids = set()
-        self.turns = []  # (number of a weight, first byte, bytes) of each turn; none where not all of them can be hashed
+        self.turns = []  # (number of a weight, first byte, bytes) of each turn; empty if not all of them can be hashed
         self.witnesses = []
         here = True
         for path, part in module.module.named_modules():
@@ -54,7 +54,7 @@ class Layout:
         if not here or not asked:
             return
         self.witnesses = asked[:: -(-len(asked) // WITNESSES)]
-        # As many turns as are needed for parts of some size: where a model is small, most updates have none.
+        # As many turns as parts of a minimum size allow: in a small model most updates compare nothing.
         total = sum(sizes)
         self.turns = [[] for _ in range(max(1, min(turns, -(-total // PART))))]
         before = 0
@@ -65,6 +65,6 @@ class Layout:
         self.fingerprint = hashlib.blake2b(repr((marks, _processor(), torch.get_num_threads())).encode(), digest_size=8).digest()
 
     def parameter(self, number):
-        """The weight; None where it is gone."""
+        """The weight; None if it was freed."""
         holder, key = self._held[number]
         return held_by(getattr(holder(), "_parameters", {}), key)

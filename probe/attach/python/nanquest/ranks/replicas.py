@@ -28,10 +28,10 @@ from . import exchange
 from .differing_ranks import Found, headline
 from .replica_layout import Layout
 
-AFRESH = 8  # each weight has had its turn so often, and the model is asked again which it has
-WITNESS = 4096  # bytes of a gradient that is asked whether it is the same
+AFRESH = 8  # after each weight was compared this often, the model's weights are listed again
+WITNESS = 4096  # bytes of a gradient that are checked for equality
 _HEADER = struct.Struct("<8sqqq")  # fingerprint of the layout, update, turn, hash of gradients
-# What DistributedDataParallel may be told to do with gradients, and makes them alike all the same.
+# Communication hooks that change gradients and still make them equal on all ranks.
 _HOOKS = {
     "allreduce_hook",
     "fp16_compress_hook",
@@ -42,7 +42,7 @@ _HOOKS = {
     "quantization_perchannel_hook",
 }
 
-MOST_OTHERS = 16384  # bytes of names in a file
+MOST_OTHERS = 16384  # limit in bytes for the names in a file
 
 _numbers = itertools.count()
 
@@ -83,7 +83,7 @@ class _Replica:
         self._rank = torch.distributed.get_rank()
         self._exchange = exchange.between(f"{next(_numbers)}", self._rank, self.ranks, program.attached.settings.run_dir)
         self._updates, self._looks, self._turn = 0, 0, -1
-        self._open = []  # _Looks that this rank has still to compare
+        self._open = []  # _Looks that this rank has not compared yet
         self._found = Found(self.ranks, turns)
         self.layout = None
         self.ended = len(self.ranks) < 2
@@ -143,7 +143,7 @@ class _Replica:
         for look in self._open:
             told = self._exchange.all(look.slot)
             if told is None or any(_HEADER.unpack_from(each)[1] < _HEADER.unpack_from(look.told)[1] for each in told):
-                waiting.append(look)  # some rank has not come there yet
+                waiting.append(look)  # some rank has not reached it yet
             elif look.as_others(told):
                 self._judge(look, [struct.unpack_from(f"<{len(look.parts)}q", each, _HEADER.size) for each in told])
         self._open = waiting
@@ -162,7 +162,7 @@ class _Replica:
 
 
 class _Look(NamedTuple):
-    """Hashes that this rank has left, and has still to hold against those of the others."""
+    """Hashes that this rank has left and not yet compared with those of the other ranks."""
 
     slot: int
     told: bytes
@@ -182,7 +182,7 @@ class _Look(NamedTuple):
 
 
 def _joined(hashes) -> int:
-    """One number of several; 0 where all of them are 0: gradients of zeros are alike whether anybody summed them or not."""
+    """One number for several; 0 if all of them are 0: zero gradients are equal whether they were summed or not."""
     if not any(hashes):
         return 0
     return int.from_bytes(hashlib.blake2b(struct.pack(f"<{len(hashes)}q", *hashes), digest_size=7).digest(), "little") + 1
@@ -199,7 +199,7 @@ def _alike(module) -> bool:
 
 
 class Replicas:
-    """Of one program."""
+    """The replicas of one program."""
 
     def __init__(self, program):
         self._program = program
@@ -208,7 +208,7 @@ class Replicas:
         self._told = None
 
     def before_update(self, weights) -> None:
-        """The optimizer of these (of Written) is about to write."""
+        """The optimizer of these (entries of Written) is about to write."""
         if not probe.replicated or not self._turns or in_backward():
             return
         try:
@@ -224,7 +224,7 @@ class Replicas:
             )
 
     def _of(self, ids) -> list:
-        """Those whose weights are among these."""
+        """The replicas whose weights are among these."""
         self._known = [entry for entry in self._known if entry[0]() is not None]
         found = []
         for module in (each() for each in probe.replicated):

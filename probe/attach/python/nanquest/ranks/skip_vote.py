@@ -1,5 +1,5 @@
-"""For several processes that train together without DistributedDataParallel: if one leaves an update out, all must, or their weights
-become different. One all-reduce of a number before every update, in a process group of the probe's own."""
+"""For several processes that train together without DistributedDataParallel: if one skips an update, all must, or their weights become
+different. One all-reduce of a number before every update, in a process group of the probe's own."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import torch
 from ..base.rank import place_in_group
 from ..pytorch import private
 
-PATIENCE = 60.0  # seconds in which all must come to an update; then each decides for itself
+PATIENCE = 60.0  # seconds in which all must reach an update; after that each decides for itself
 
 
 class Ranks:
-    """Of one program. Not used under DistributedDataParallel."""
+    """The votes of one program. Not used under DistributedDataParallel."""
 
     def __init__(self, say_once):
         self._say_once = say_once
@@ -48,7 +48,7 @@ class Ranks:
         )
 
     def first_of(self, mine: bool) -> int:
-        """Called by all ranks at the same updates. The first rank that says yes, -1 if none does."""
+        """Called by all ranks at the same updates. The first rank that votes to skip; -1 if none does."""
         rank, size = place_in_group()
         if not self._told:
             self._begin()

@@ -29,7 +29,7 @@ class Attachment:
     def __init__(self, settings: Settings, library_path: str, by_environment: bool):
         self.settings = settings
         self.asked = dataclasses.replace(settings, config=dict(settings.config))  # before the program changed it
-        self.by_environment = by_environment  # nanquest run has attached, not the program
+        self.by_environment = by_environment  # attached by nanquest run, not by the program
         self.library_path = library_path
         self.handle = None  # the library, once it is loaded
         self.ops = None  # torch.ops.nanquest
@@ -38,15 +38,15 @@ class Attachment:
         self.paused = False  # see pausing
         self.run_dir = os.path.abspath(settings.run_dir)
         self.samples = None  # ids given before the start
-        self.named_samples = None  # ids that the program has named last
+        self.named_samples = None  # ids that the program gave last
         self.drawing = None  # steps.drawn_batches.Drawing, if the samples of a step are followed
         self.quarantine = Quarantine(settings.quarantine) if settings.quarantine else None
-        self.first_step = 0  # its number, if the program said so before the start
+        self.first_step = 0  # the step's number, if the program set it before the start
         self.said = 0  # incidents told on stderr
         self.skipped = 0  # batches
-        self.fell_back = None  # the step after which the run went on in fp32
+        self.fell_back = None  # the last step before the run went on in fp32
         self.apart = None  # the step in which replicas were first seen to differ
-        self.rehearsal = None  # rehearsing.Role, where the process is one's
+        self.rehearsal = None  # rehearsing.Role, if the process belongs to a rehearsal
         self.loggers = Loggers(self)
         self._said_once = set()
         self._next_note = 0.0
@@ -58,7 +58,7 @@ class Attachment:
         return self.thread is not None
 
     def start(self) -> bool:
-        """Begins to observe the calling thread; True if it is the observed one then."""
+        """Begins to observe the calling thread; True if this thread is now the observed one."""
         with self._lock:
             if not self.started and not self.off:
                 self._start()
@@ -85,7 +85,7 @@ class Attachment:
         atexit.register(self.finish, None)
         multiprocessing = sys.modules.get("multiprocessing")
         if multiprocessing is not None and multiprocessing.parent_process() is not None:
-            # Forked children of multiprocessing end without atexit.
+            # Forked children of multiprocessing end without running atexit functions.
             multiprocessing.util.Finalize(None, self.finish, args=(None,), exitpriority=0)
         if self.samples:
             self.ops.samples(self.samples)
@@ -133,8 +133,8 @@ class Attachment:
         say(line)
 
     def heed(self, answer: str, of_batch: bool = True):
-        """Prints what the library found, and ends the program if the settings say so. Returns the answer if the update is to be left
-        out. `of_batch`: the finding is about the passes of the step, not about its update."""
+        """Prints what the library found, and ends the program if the settings say so. Returns the answer if the update is to be skipped.
+        `of_batch`: the finding is about the passes of the step, not about its update."""
         if not answer:
             return None
         told = json.loads(answer)
@@ -207,7 +207,8 @@ class Attachment:
         say(line)
 
     def _as_the_trainer_counts(self, told: dict) -> str:
-        """The Trainer's number of the step that runs, like " (the Trainer's step 17)"; "" where it is ours too. They differ after a resume."""
+        """The Trainer's number of the running step, like " (the Trainer's step 17)"; "" if it equals the probe's. They differ after a
+        resume."""
         step = self._step_of(told)
         ahead = self.loggers.ahead() if told["incident"] and step == self.ops.step() else 0
         return f" (the Trainer's step {step + ahead})" if ahead else ""

@@ -41,7 +41,7 @@ HEARD = signal.valid_signals() - NOT_OURS
 
 
 def environment_of(settings: Settings) -> dict:
-    """The variables by which every Python program attaches as `settings` say, in a run of its own."""
+    """Sets up the environment so that every Python program attaches with `settings`, in a run of its own."""
     variables = settings.to_environment()
     before = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path and path != package.BOOTSTRAP]
     variables["PYTHONPATH"] = os.pathsep.join([package.BOOTSTRAP, *before])
@@ -50,7 +50,7 @@ def environment_of(settings: Settings) -> dict:
 
 
 def why_not(command: list, verb: str) -> tuple:
-    """(line, exit code) of a command that can't be started under `nanquest VERB`; ("", 0) of one that can."""
+    """(line, exit code) for a command that can't be started under `nanquest VERB`; ("", 0) if it can."""
     if not command:
         return f"no command; write: nanquest {verb} -- python train.py", USAGE_ERROR
     if shutil.which(command[0]) is None:
@@ -69,7 +69,7 @@ def run(command: list, environment: dict) -> int:
     """Runs it to its end. Returns its wait status; end_as ends this process in the same way."""
     sys.stdout.flush()
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)
-    on_child = signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it was ignored, no end would be told
+    on_child = signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is ignored, the end of a child would not be reported
     launcher = os.getpid()
     pid = os.fork()
     if pid == 0:
@@ -98,7 +98,7 @@ def _become(command, environment, mask, on_child, launcher) -> None:
 
 
 def _forget_python() -> None:
-    """Signals as a shell would hand them to a command."""
+    """Restores signal handlers to what a shell would give a command."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them
         signal.signal(number, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -106,7 +106,7 @@ def _forget_python() -> None:
 
 
 def become(command: list) -> int:
-    """The command in this process's place. Returns only if it can't be started: the exit code."""
+    """Replaces this process by the command. Returns only if it can't be started: the exit code."""
     sys.stdout.flush()
     _forget_python()
     try:
@@ -122,7 +122,7 @@ def _wait(pid: int) -> int:
         if told.si_signo != signal.SIGCHLD:
             _pass_on(told, pid)
             continue
-        # As the first process of a container we get the orphans of others as well.
+        # The first process of a container also gets orphans of other processes.
         while (ended := _next_of_children())[0]:
             if ended[0] == pid and os.WIFSTOPPED(ended[1]):
                 _stop_with(pid, os.WSTOPSIG(ended[1]))
@@ -145,24 +145,24 @@ def _pass_on(told, pid: int) -> None:
 
 
 def _stop_with(pid: int, number: int) -> None:
-    """The shell that started us is to see its job stopped, and goes on with all of it together."""
+    """The shell that started the launcher must see its job stopped, and continues all of it together."""
     if number not in STOPS:
-        return  # a SIGSTOP, which may be followed by a SIGCONT for the command alone
+        return  # a SIGSTOP, which may be followed by a SIGCONT for the command only
     os.kill(os.getpid(), number)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})  # here we stand until the shell says go on
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})  # stopped here until the shell continues the job
     signal.pthread_sigmask(signal.SIG_BLOCK, {number} & HEARD)
     os.kill(pid, signal.SIGCONT)
 
 
 def end_as(status: int) -> int:
-    """Dies of the signal that the command died of; else its exit code."""
+    """Ends by the signal that ended the command; otherwise returns its exit code."""
     if not os.WIFSIGNALED(status):
         return os.WEXITSTATUS(status)
     number = os.WTERMSIG(status)
     sys.stdout.flush()
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the command has left its own
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the command is in a process group of its own
     if number != signal.SIGKILL:
         signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
-    return 128 + number  # the first process of a container does not die of it
+    return 128 + number  # the first process of a container is not killed by it

@@ -1,7 +1,7 @@
-"""Programs that are not Python: whether the probe gets into them, and what has to be set for that.
+"""Programs that are not Python: whether the probe can be loaded into them, and what has to be set for that.
 
-A program that is linked with LibTorch loads libnanquest_preload.so first (LD_PRELOAD), which takes in the probe beside it
-before main. Whatever else is started that way (a shell, mpirun, make) does nothing with it but hand it on.
+A program that is linked with LibTorch loads libnanquest_preload.so first (LD_PRELOAD), which loads the probe beside it before main.
+Other programs started that way (a shell, mpirun, make) only pass the variable on.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ..base.settings import PROGRAM, WITHHOLDS, Settings
 
 PRELOAD = "libnanquest_preload.so"
 TORCH = "libtorch_cpu.so"
-# The name that C++ gives a class of LibTorch in every program that holds it: there is no other way to know it in a stripped one.
+# The mangled name of a LibTorch class that every program containing LibTorch holds: the only sign of it in a stripped one.
 INSIDE = b"N5torch8autograd6EngineE"
-PATIENCE = 60  # seconds for the loader to name libraries
+PATIENCE = 60  # seconds for the loader to list libraries
 PYTHON = re.compile(r"(python|pypy)[\d.]*")
 INTERPRETER = 3  # PT_INTERP
 
@@ -32,9 +32,9 @@ INTERPRETER = 3  # PT_INTERP
 class Program:
     """What `nanquest run` is about to start."""
 
-    preload: bool = False  # it, or what it starts, may take in the probe by LD_PRELOAD
+    preload: bool = False  # the probe may be loaded by LD_PRELOAD into it, or into what it starts
     torch: bool = False  # it is linked with LibTorch itself
-    refused: str = ""  # it has LibTorch, but the probe can't get in: a line
+    refused: str = ""  # it contains LibTorch, but the probe can't be loaded: a line that says why
 
 
 def _start_of(path: str) -> bytes:
@@ -52,7 +52,7 @@ def _is_python(path: str, start: bytes) -> bool:
 
 
 def _loader(path: str) -> str | None:
-    """The loader that an ELF program of 64 bits names, "" if it is linked statically; None for anything else."""
+    """The loader that a 64-bit ELF program names; "" if it is linked statically; None for anything else."""
     start = _start_of(path)
     if start[:5] != b"\x7fELF\x02" or len(start) < 64:
         return None
@@ -73,7 +73,7 @@ def _loader(path: str) -> str | None:
 
 
 def _libraries(path: str, loader: str) -> list:
-    """Names of all libraries that the loader would load, as it says; none where it can't."""
+    """Names of all libraries that the loader would load; None if it can't list them."""
     try:
         said = subprocess.run(
             [loader, "--list", path], text=True, errors="replace", capture_output=True, timeout=PATIENCE, stdin=subprocess.DEVNULL
@@ -92,7 +92,7 @@ def _holds_torch(path: str) -> bool:
 
 
 def _has_other_rights(path: str) -> bool:
-    """Whether the loader refuses to load what the environment names: setuid, setgid, capabilities."""
+    """Whether the loader ignores LD_PRELOAD for it: setuid, setgid, capabilities."""
     facts = os.stat(path)
     if facts.st_mode & stat.S_ISUID and facts.st_uid != os.getuid() or facts.st_mode & stat.S_ISGID and facts.st_gid != os.getgid():
         return True
@@ -103,7 +103,7 @@ def _has_other_rights(path: str) -> bool:
 
 
 def look(command: list) -> Program:
-    """What this command is, as far as its first word tells. Never fails."""
+    """What this command is, judged by its first word. Never fails."""
     path = shutil.which(command[0]) or command[0]
     name, start = os.path.basename(path), _start_of(path)
     if _is_python(path, start):
@@ -143,12 +143,12 @@ def look(command: list) -> Program:
 
 
 def preload() -> str:
-    """The library that is preloaded: it lies beside the one for Python."""
+    """The library that is preloaded, beside the one for Python."""
     return os.path.join(os.path.dirname(os.path.abspath(library.path())), PRELOAD)
 
 
 def why_not(program: Program, settings: Settings) -> str:
-    """A line if what was asked for can't be done in this program."""
+    """A line if a setting can't be applied to this program."""
     if program.torch and not program.refused and settings.on_incident in WITHHOLDS:
         return (
             f"--on-incident {settings.on_incident} keeps an optimizer from writing, and that of a program without Python asks nobody; "
@@ -158,7 +158,7 @@ def why_not(program: Program, settings: Settings) -> str:
 
 
 def environment(settings: Settings) -> dict:
-    """The variables by which programs with LibTorch attach as `settings` say; {} where the library is missing."""
+    """The variables that make programs with LibTorch attach with `settings`; {} if the library is missing."""
     if not os.path.exists(preload()) or re.search("[ :]", preload()):
         return {}
     before = [path for path in re.split(r"[: ]", os.environ.get("LD_PRELOAD", "")) if path and path != preload()]

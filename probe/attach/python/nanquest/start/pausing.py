@@ -31,7 +31,7 @@ def _heard(attachment) -> bool:
 
 
 def _set(paused: bool) -> bool:
-    """True if that is new."""
+    """True if it was not paused before."""
     attachment = probe.current
     if not _heard(attachment) or attachment.paused == paused:
         return False

@@ -1,4 +1,4 @@
-"""Attaches the probe to this process and detaches it. These functions stand behind those of the package and of Trainers' callbacks."""
+"""Attaches the probe to this process and detaches it. The package's functions and the Trainers' callbacks call these."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def attach(asked: dict) -> bool:
 
 
 def _is_the_same(asked: dict) -> None:
-    """ValueError if an earlier attach() asked for other settings. The settings of `nanquest run` are kept, with a line that says so."""
+    """ValueError if an earlier attach() asked for other settings. The settings of `nanquest run` are kept, and a line on stderr names
+    the difference."""
     if not (different := "; ".join(probe.current.asked.differences(asked))):
         return
     if probe.current.by_environment:
@@ -38,7 +39,7 @@ def _attach(settings: Settings, by_environment: bool = False) -> bool:
     reports.note(torch=torch.__version__)
     try:
         path = library.check(torch.__version__)
-        from ..hear import hooks  # looks for PyTorch's private names, and is Unfit without them
+        from ..hear import hooks  # looks up PyTorch's private names; Unfit if one that is needed is missing
     except library.Unfit as unfit:
         reports.note(off=str(unfit))
         say(str(unfit))
@@ -103,7 +104,7 @@ def follow_batches() -> None:
 
 
 def take_batches(loader, count: int) -> None:
-    """For a Trainer's callback: the step that begins uses the next `count` batches of this loader."""
+    """For a Trainer's callback: the beginning step uses the next `count` batches of this loader."""
     if probe.current is not None and probe.current.drawing is not None and (ids := probe.current.drawing.takes(loader, count)):
         name_samples(ids)
 
@@ -131,6 +132,6 @@ def record() -> bool:
 
 
 def configure(config: dict) -> None:
-    """Settings of the run for its files; too late once the first step has begun."""
+    """Stores settings of the program for the run's files; too late once the first step has begun."""
     if probe.current is not None and not probe.current.started:
         probe.current.settings.config.update(config)

@@ -9,7 +9,7 @@ from ..base.say import say
 from ..pytorch import private
 
 _SPACE = "nanquest_reference"
-_libraries = {}  # name -> library, which holds its definition
+_libraries = {}  # name -> library object, which keeps its definition
 
 
 def register(operator: str):
@@ -27,7 +27,7 @@ def register(operator: str):
 
     def keep(function):
         try:
-            if mangled in _libraries:  # of a module that was loaded again
+            if mangled in _libraries:  # from a module that was loaded again
                 _libraries.pop(mangled)._destroy()
             library = _libraries[mangled] = torch.library.Library(_SPACE, "FRAGMENT")
             library.define(mangled + signature[signature.index("(") :])

@@ -14,12 +14,12 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from ..base.rank import place_in_group
 from ..pytorch import private
 
-KEPT = 256  # batches of which it is known where they lie
-MOST_TENSORS = 64  # of one batch
+KEPT = 256  # how many batches are remembered by their memory
+MOST_TENSORS = 64  # largest number of tensors of one batch
 
 
 def label(dataset) -> str:
-    """How a data set is called beside its indices: "Rows[240]"."""
+    """The name of a data set beside its indices: "Rows[240]"."""
     try:
         return f"{type(dataset).__name__}[{len(dataset)}]"
     except TypeError:
@@ -63,24 +63,24 @@ class _Iteration:
         self.of = iterator._sampler_iter
         self.dataset = label(iterator._dataset)
         self.in_order = getattr(iterator, "_in_order", True)
-        self.drawn = collections.deque()  # Batch: not given to the program yet
+        self.drawn = collections.deque()  # Batches that were not given to the program yet
         self.given = collections.deque(maxlen=KEPT)  # … and not taken by a callback
         self.since_pass = 0  # batches given since the model was called
-        self.by_turns = True  # never more than one
-        self.last, self.owed = None, 0  # indices; batches that were left out as a whole on one of several ranks
+        self.by_turns = True  # at most one
+        self.last, self.owed = None, 0  # indices of batches that were skipped completely on one of several ranks
 
 
 class Drawing:
-    """Of this process. `quarantine` may be None: then nothing is left out."""
+    """Follows the samples of this process. `quarantine` may be None: then nothing is skipped."""
 
     def __init__(self, quarantine):
         self.quarantine = quarantine
-        self.datasets = set()  # labels of those that were drawn from by index
+        self.datasets = set()  # labels of data sets from which indices were drawn
         self._iterations = weakref.WeakKeyDictionary()
         self._recent = collections.deque(maxlen=KEPT)
-        self._fresh = []  # (_Iteration, Batch) given since the model was called
+        self._fresh = []  # (_Iteration, Batch) given to the program since the model was called
         self._current = []  # Batches of the last call
-        self._taken = []  # Batches of the coming step, as a callback says
+        self._taken = []  # Batches of the coming step, set by a callback
         self._step, self._batches, self._why_not, self._told = None, [], "", False
 
     # Where batches are drawn and given.
@@ -92,7 +92,7 @@ class Drawing:
         return found
 
     def draws(self, iterator, own):
-        """What `_next_index` of a DataLoader's iterator gives."""
+        """Changes what `_next_index` of a DataLoader's iterator returned."""
         if iterator._dataset_kind != private.dataset_kind.Map:
             return own(iterator)
         now = self._of(iterator)
@@ -112,11 +112,11 @@ class Drawing:
                 now.last = index
                 now.drawn.append(Batch(now.dataset, _ids(index)))
                 return index
-            # Ranks that train together make the same number of steps.
+            # Ranks that train together must make the same number of steps.
             now.owed += place_in_group()[1] > 1
 
     def gives(self, iterator, data) -> None:
-        """The iterator has given the program this; None if it raised instead."""
+        """The iterator has returned this; None if it raised instead."""
         now = self._iterations.get(iterator)
         if now is None or not now.drawn:
             return
@@ -131,14 +131,14 @@ class Drawing:
         self._fresh.append((now, batch))
         del self._fresh[:-KEPT]
 
-    # What becomes of them.
+    # How batches are used.
 
     def _called_with(self, values) -> list:
         wanted = {place.cdata for place in _memory(values)}
         return [batch for batch in self._recent if any(place.cdata in wanted and not place.expired() for place in batch.places)]
 
     def passes(self, step: int, values) -> list:
-        """A model that trains is called with `values` in this step. The ids that are new to the step."""
+        """A model that trains is called with `values` in this step. Returns the ids that are new to the step."""
         if step != self._step:
             self._step, self._batches, self._why_not, self._told = step, self._taken, "", bool(self._taken)
             self._taken = []
@@ -161,7 +161,7 @@ class Drawing:
         return [each for batch in new for each in batch.ids]
 
     def takes(self, loader, count: int) -> list:
-        """A Trainer says that the coming step is made of the next `count` batches of this loader. Their ids."""
+        """A Trainer says that the coming step uses the next `count` batches of this loader. Returns their ids."""
         sampler = getattr(loader, "_index_sampler", None)
         found = [now for iterator, now in list(self._iterations.items()) if iterator._index_sampler is sampler and now.given]
         if not found:
@@ -172,7 +172,7 @@ class Drawing:
 
     @staticmethod
     def named(ids) -> Batch:
-        """A batch whose samples the program has named itself: they are no indices."""
+        """Drops a batch whose samples the program has named itself: those ids are not indices."""
         return Batch("nanquest.batch", _ids(list(ids)))
 
     def of_step(self, step: int) -> tuple:

@@ -10,7 +10,7 @@ from ..pytorch.names import is_plain
 
 
 def number_in(value, otherwise: float) -> float:
-    """A float out of a number or a tensor. The gate waits for the device anyway."""
+    """A number or a tensor as float. The gate waits for the device anyway."""
     if type(value) is float:
         return value
     if isinstance(value, torch.Tensor):
@@ -24,10 +24,10 @@ def _nobody():
 
 class Scaling:
     def __init__(self):
-        self.stays = False  # the scaler is not to learn from the update that is being made
-        self.told = None  # the scale, where it is DeepSpeed's
-        self._scaler = _nobody  # weak: that of this step
-        self._named = 0  # id of its tensor that has a name
+        self.stays = False  # the scaler must ignore the current update
+        self.told = None  # the loss scale, if it is DeepSpeed's
+        self._scaler = _nobody  # weak: the scaler of this step
+        self._named = 0  # id of its tensor, once named
         self._unscaled = _nobody  # weak: the optimizer whose gradients it has unscaled
 
     def scales_with(self, attachment, scaler) -> None:
@@ -39,7 +39,7 @@ class Scaling:
         attachment.ops.name_tensor("scale", "loss_scale", scale)
 
     def unscaled(self, scaler, optimizer) -> None:
-        """It has divided the gradients of this optimizer's weights."""
+        """The scaler has unscaled the gradients of this optimizer's weights."""
         self._scaler, self._unscaled = weakref.ref(scaler), weakref.ref(optimizer)
 
     def found_overflow(self) -> bool:
@@ -56,20 +56,20 @@ class Scaling:
         self._scaler = weakref.ref(scaler)
 
     def ends_step(self) -> None:
-        """It is over."""
+        """GradScaler.step has returned."""
         self._unscaled = _nobody
 
     def scale(self) -> float:
-        """What the loss was multiplied with, 1 if no scaler was seen."""
+        """The factor that the loss was multiplied by; 1 if no scaler was seen."""
         return number_in(getattr(self._scaler(), "_scale", None), 1.0) if self.told is None else self.told
 
     def known_scale(self):
-        """The same, but None if no scaler that is at work was seen."""
+        """The same, but None if no enabled scaler was seen."""
         scaler = self._scaler()
         return self.scale() if scaler is not None and scaler.is_enabled() else None
 
     def scale_stays(self, scaler) -> bool:
-        """Whether this scaler is not to lower its scale for a batch that is bad at any scale, and was left out."""
+        """Whether this scaler must not lower its scale because of a batch that was skipped and is bad at any scale."""
         if not self.stays or self._scaler() is not scaler:
             return False
         self.stays = False

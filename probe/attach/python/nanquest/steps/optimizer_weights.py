@@ -17,12 +17,12 @@ class _Weights:
         self.optimizer = weakref.ref(optimizer)
         self.ids, self.names = ids, names
         self.replicas = None  # replicas.Replicas' own: modules whose weights these are
-        self.state = None  # what the optimizer's state looked like when it was named
+        self.state = None  # its state when it was named
         self._seen = [number >= 0 for number in numbers]
         self._all_seen = all(self._seen)
         self._sharded = any_sharded(parameters)
         own = -2 - id(optimizer) % (1 << 62)
-        # An optimizer of others only must still be told from the next one.
+        # An optimizer without such weights must still be distinguished from the next one.
         self.numbers = [number for number in numbers if number >= 0] or [own]
 
     def tensors(self, parameters):
@@ -47,7 +47,7 @@ class Written:
         self._weights = {}  # id of an optimizer -> _Weights
 
     def numbered(self, parameters):
-        """(tensors, numbers) for the library: those of them that it knows."""
+        """(tensors, numbers) for the library: those that it knows."""
         parameters = [parameters] if isinstance(parameters, torch.Tensor) else parameters
         known = [(p, self._program.numbers.of(p)) for p in parameters if isinstance(p, torch.Tensor)]
         known = [(p, entry[0]) for p, entry in known if entry is not None and entry[0] >= 0]
@@ -78,7 +78,7 @@ class Written:
         return _Weights(optimizer, parameters, ids, [number for number, _ in found], [name for _, name in found])
 
     def optimizers(self) -> list:
-        """Those that have made an update."""
+        """Optimizers that have made an update."""
         known = (weights.optimizer() for weights in self._weights.values())
         return [optimizer for optimizer in known if optimizer is not None]
 
@@ -87,12 +87,12 @@ class Written:
         return any(id(parameter) in weights.ids for weights in self._weights.values() if weights.optimizer() is not None)
 
     def name_states_again(self) -> None:
-        """They are asked for anew at the next update."""
+        """Their weights are looked up again at the next update."""
         for weights in self._weights.values():
             weights.state = None
 
     def name_states(self, attachment, optimizer) -> None:
-        """Names for the tensors of its state, once and again when there are others."""
+        """Names the tensors of its state, and again whenever there are others."""
         states = optimizer.state
         first = next(iter(states.values()), None)
         if not isinstance(first, dict):

@@ -27,12 +27,12 @@ class Program:
         self.depth = 0  # modules that run, one inside the other
         self.saw_model = False  # since the last update
         self.passes = 0  # forward passes since the last backward
-        self.saw_weights = False  # some weights have names, by a model, an optimizer, or how the program calls them
+        self.saw_weights = False  # whether some weights have names: from a model, an optimizer, or the program's variables
         self.parallel = False  # a model is called inside DistributedDataParallel
-        self.fed = False  # what the model is called with came from another stage of a pipeline
+        self.fed = False  # the model's input came from another stage of a pipeline
         self.stages = []  # numbers of the pipeline's stages that this process has run, in that order
-        self.pipeline = ""  # what the library was told of them
-        self.called_as = set()  # kinds of what the program calls: models, or what wraps them
+        self.pipeline = ""  # the last values given to the library
+        self.called_as = set()  # kinds of objects that the program calls: models, or wrappers of them
         self.policy = Policy(self)
         self.written = Written(self)
         self.scaling = Scaling()
@@ -43,8 +43,8 @@ class Program:
         self.tells_modules = attached.settings.level != "guard" or "NVTX_INJECTION64_PATH" in os.environ
         self.tells_batch = attached.settings.level != "guard"
         self._held = []  # [weak module, group, key, kind, name, mark] of what may be replaced (name_replaced)
-        self._strangers = 0  # calls of modules without a path, since a look at the models found new modules
-        self._patience = 1  # … after which the next look comes
+        self._strangers = 0  # calls of modules without a path since the last search of the models
+        self._patience = 1  # number of calls after which the next search is due
 
     def name_parameter(self, name, tensor, owner, key):
         """The library's number for a parameter that `owner` holds under `key`."""
@@ -56,12 +56,12 @@ class Program:
         return number
 
     def _note_part(self, name, tensor):
-        """For the files: which part this process has of what is spread over several."""
+        """For the files: which part of sharded tensors this process has."""
         if words := part_in_words(tensor):
             self.attached.ops.note("part_of." + name, words)
 
     def names_samples(self, args, kwargs):
-        """A model that trains is called: which samples with, where that is known."""
+        """A model that trains is called: with which samples, if known."""
         ids = self.attached.drawing.passes(self.attached.ops.step(), (*args, kwargs))
         if ids and self.attached.named_samples is None:
             self.attached.ops.samples(ids)
@@ -69,15 +69,15 @@ class Program:
             self.attached.say_once(line)
 
     def updates_it(self, root) -> bool:
-        """Whether an optimizer writes this model, as far as it requires gradients. As long as none has been seen, one may."""
+        """Whether an optimizer writes this model, as far as it requires gradients. Before any optimizer was seen: True."""
         if not self.trains(root):
             return False
         return not self.written.optimizers() or self.written.writes(next(p for p in root.parameters() if p.requires_grad))
 
     def met_stranger(self):
-        """A module that has no path is about to run inside another. It may have been added to a model since that was named:
-        then all are looked at again. What never gets a path (modules made in a forward pass) causes ever fewer looks. It
-        counts without gradients too: the slow copy of a network that is made when it is first needed runs so."""
+        """A module without a path is about to run inside another one. It may have been added to a model after that was named: then all
+        models are searched again. Modules that never get a path (made in a forward pass) cause searches less and less often. Runs
+        without gradients count too, as for the slow copy of a network that is made when it is first needed."""
         if in_backward() or elsewhere():
             return
         self._strangers += 1
@@ -87,10 +87,10 @@ class Program:
                 self.name_model(root, again=True)
 
     def name_model(self, root, again=False):
-        """Names of the parameters and buffers, once per model and again when it has got others (see met_stranger, and
-        name_models_again for parameters)."""
+        """Names the parameters and buffers, once per model, and again when it has others (see met_stranger, and name_models_again for
+        parameters)."""
         if self.paths.of(root) is not None and not (again and self.paths.is_root(root)):
-            return  # it has its names already, or is a part of a model that has
+            return  # it has names already, or is part of a model that has
         modules = len(self.paths.known)
         prefix = self.paths.add_root(root)
         if len(self.paths.known) > modules:
@@ -110,7 +110,7 @@ class Program:
                     self._hold(module, "_parameters", key, "parameter" if trained else "buffer", place + key)
                 if self.numbers.of(parameter) is not None:
                     continue
-                # The gate looks at parameters; a frozen model is only something that the step reads.
+                # The gate looks at parameters; a frozen model is only an input of the step.
                 if trained:
                     self.name_parameter(place + key, parameter, module, key)
                 else:
@@ -126,8 +126,8 @@ class Program:
         self._held.append([weakref.ref(module), group, key, kind, name, _mark(own_part(held_by(getattr(module, group), key)))])
 
     def name_replaced(self):
-        """Buffers are replaced by assignment, frozen parameters get other memory (an average that is written to .data). No
-        reference to them is kept, so a new one is recognised by its id and its address."""
+        """Buffers are replaced by assignment, frozen parameters get other memory (an average written to .data). No reference to them is
+        kept, so a new one is recognised by its id and its address."""
         gone = False
         for entry in self._held:
             module, group, key, kind, name, known = entry
@@ -152,8 +152,8 @@ class Program:
         self.written.name_states_again()
 
     def name_models_again(self, parameters):
-        """Some of these have no name: a model got others in their place, or was not called yet (the forward pass of an
-        optimizer with a closure is still to come)."""
+        """Some of these have no name: a model's weights were replaced, or it was not called yet (in the first forward pass of an
+        optimizer with a closure)."""
         for root in self.paths.roots():
             self.name_model(root, again=True)
         unknown = {id(p) for p in parameters if self.numbers.of(p) is None}
@@ -167,7 +167,7 @@ def _mark(tensor):
 
 
 def known_program() -> Program:
-    """The program, which has begun to train."""
+    """The state of the program, which has begun to train."""
     if probe.program is None:
         probe.program = Program(probe.attachment)
     return probe.program

@@ -1,4 +1,4 @@
-"""Sample ids, from whatever a program has them in."""
+"""Sample ids, from the various forms in which programs have them."""
 
 from __future__ import annotations
 

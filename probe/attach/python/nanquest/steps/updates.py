@@ -13,7 +13,7 @@ from ..base.say import say
 from ..policy.fp32_obstacles import can_skip
 from .loss_scaler import number_in
 
-FORWARD = 1  # the phase, as the library numbers it
+FORWARD = 1  # number of the phase in the library
 
 
 def _rate(groups) -> float:
@@ -49,7 +49,7 @@ class Updates:
         self._taken = []  # (parameter, gradient) of an update that is being skipped
         self._left_out = False  # the current update will not be made
         self._before = None  # _Before of a step that may have to be undone
-        self._undo = False  # … and has to be
+        self._undo = False  # … and must be undone
         self.made = 0  # calls of `before`
         self.running = False  # between `before` and `after`
         self._told = False
@@ -57,7 +57,7 @@ class Updates:
     # Around `Optimizer.step`.
 
     def before(self, attachment, optimizer, args, kwargs):
-        """What the optimizer's hook returns: None, or its arguments with a closure that is looked at."""
+        """The result of the optimizer's hook: None, or its arguments with a wrapped closure."""
         if self._taken:
             self._give_back()
         self.made += 1
@@ -87,8 +87,8 @@ class Updates:
         return ((args[0], observed, *args[2:]), kwargs) if len(args) > 1 else (args, dict(kwargs, closure=observed))
 
     def _observed(self, attachment, optimizer, closure, renew):
-        """The closure, whose forward and backward are no part of the update, and whose gradients are judged; `renew`: those that the
-        library has before."""
+        """The closure, whose forward and backward do not belong to the update, and whose gradients are judged; `renew`: updates the
+        gradients that the library has."""
 
         @functools.wraps(closure)
         def call():
@@ -140,7 +140,7 @@ class Updates:
         self._written.name_states(attachment, optimizer)
 
     def _leaves_out(self, attachment, answer: str, in_closure: bool = False) -> bool:
-        """Whether the update is to be left out."""
+        """Whether to skip the update."""
         told = attachment.heed(answer)
         policy = self._program.policy
         if attachment.rehearsal is not None and attachment.rehearsal.leaves_out():
@@ -167,7 +167,7 @@ class Updates:
     def _facts(self, optimizer):
         """Learning rate, loss scale, and whether a scaler that works inside the optimizer found an overflow."""
         found = number_in(optimizer.found_inf, 0.0) if hasattr(optimizer, "found_inf") else 0.0
-        if probe.fallback is not None:  # scalers do nothing then, whatever they hold
+        if probe.fallback is not None:  # scalers do nothing then, whatever their scale
             return _rate(optimizer.param_groups) * probe.fallback.rates.to_come(optimizer), 1.0, found > 0
         return _rate(optimizer.param_groups), self._scaling.scale(), found > 0
 
@@ -185,7 +185,7 @@ class Updates:
                     parameter.grad = None
 
     def leaves_out_in_region(self, can: bool) -> bool:
-        """Whether the update that has begun, of a compiled graph, is left out. `can`: whether the graph can be."""
+        """Whether to skip the update of a compiled graph that has begun. `can`: whether the graph can be skipped."""
         if self._left_out and not can:
             self._left_out = False
             say(
@@ -194,7 +194,7 @@ class Updates:
         return self._left_out
 
     def _give_back(self) -> None:
-        """The gradients are the program's: it may look at them after the update."""
+        """The gradients belong to the program: it may read them after the update."""
         while self._taken:
             parameter, gradient = self._taken.pop()
             if parameter.grad is None:
@@ -206,7 +206,7 @@ class Updates:
         return self.made
 
     def scaler_skipped(self, attachment, optimizer, updates) -> None:
-        """After GradScaler.step: if the optimizer was not asked, the scaler has found an overflow."""
+        """After GradScaler.step: if the optimizer was not called, the scaler has found an overflow."""
         self._scaling.ends_step()
         if self.made != updates:
             return
@@ -216,8 +216,7 @@ class Updates:
         self.left_out(attachment, optimizer, weights.tensors(parameters), weights.numbers, True)
 
     def left_out(self, attachment, optimizer, tensors, numbers, overflow) -> None:
-        """An update of these that is not made: what was there for it is judged. `overflow`: a loss scaler has found one, and sees to
-        it."""
+        """An update of these was skipped: its gradients are judged. `overflow`: a loss scaler has found one, and handles it."""
         rate, scale, _ = self._facts(optimizer)
         self._scaling.stays = False
         answer = attachment.ops.before_update(rate, scale, overflow, tensors, numbers, False)

@@ -14,15 +14,15 @@ import traceback
 from ..base import package
 from ..base.run_directory import shorter
 
-LARGEST = 1 << 24  # elements that are looked at
-MOST, EACH = 3, 2  # frames that are named, variables of each
-CONTAINED = 64  # elements of a list or a dict
+LARGEST = 1 << 24  # most elements that are looked at
+MOST, EACH = 3, 2  # most frames, and variables of each, that are named
+CONTAINED = 64  # most elements of a list or a dict
 
 
 def _count(value):
-    """(how many elements are NaN or +Inf, of how many) of an array of floating-point numbers; None for anything else."""
+    """(number of NaN or +Inf elements, number of elements) of a floating-point array; None for anything else."""
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
-    # No subclasses: one question to a DTensor asks all ranks, of which the others may be gone.
+    # No subclasses: reading a DTensor asks all ranks, and the others may be gone.
     if torch is not None and type(value) in (torch.Tensor, torch.nn.Parameter):
         if not value.is_floating_point() or value.layout != torch.strided or not 0 < value.numel() <= LARGEST or value.is_meta:
             return None
@@ -35,7 +35,7 @@ def _count(value):
 
 
 def _bad_in(name: str, value):
-    """("obs['image']", 4, 16) of the variable or an element of it, the first that holds something bad; None if none does."""
+    """("obs['image']", 4, 16) for the first of the variable and its elements that is bad; None if none is."""
     parts = [(name, value)]
     if isinstance(value, dict):
         parts = [(f"{name}[{key!r}]", part) for key, part in list(value.items())[:CONTAINED]]
@@ -57,8 +57,8 @@ def _words(bad) -> str:
 
 
 def when_it_raised() -> str:
-    """Of the error that ends the program, from the outermost frame on: "NaN or Inf was in obs (4 of 4 elements) in collect,
-    rollout.py:30; in logits (2 of 2 elements) in …". "" without an error, or where its frames hold nothing bad."""
+    """For the error that ends the program, from the outermost frame on: "NaN or Inf was in obs (4 of 4 elements) in collect,
+    rollout.py:30; in logits (2 of 2 elements) in …". "" without an error, or if its frames hold nothing bad."""
     found = []
     for frame, line in traceback.walk_tb(getattr(sys, "last_traceback", None)):
         file = frame.f_code.co_filename
@@ -67,6 +67,6 @@ def when_it_raised() -> str:
         bad = [each for each in (_bad_in(name, value) for name, value in list(frame.f_locals.items())) if each][:EACH]
         if bad:
             found.append(f"in {' and '.join(map(_words, bad))} in {frame.f_code.co_name}, {shorter(file)}:{line}")
-    # The outermost are nearest to where it came from; the innermost is what the error is about.
+    # The outermost frames are nearest to the origin; the innermost is where the error was raised.
     named = found if len(found) <= MOST else [*found[: MOST - 1], found[-1]]
     return "NaN or Inf was " + "; ".join(named) if named else ""

@@ -11,26 +11,26 @@ from ..base.say import say
 class Incident:
     """What a function given to nanquest.on_incident gets."""
 
-    step: int  #: as the program counts; see nanquest.step
-    cause: str  #: what is known so far, in a line; nanquest-replay finds the rest
-    directory: str  #: of the run's files
-    file: str  #: the snapshot, "" if none was written
+    step: int  #: step number, see nanquest.step
+    cause: str  #: what is known so far, one line; nanquest-replay finds the rest
+    directory: str  #: directory of the run's files
+    file: str  #: path of the snapshot, "" if none was written
 
 
 @dataclasses.dataclass(frozen=True)
 class Forecast:
     """What a function given to nanquest.on_forecast gets."""
 
-    step: int  #: as the program counts
-    text: str  #: what is about to leave its format's range, and when
-    directory: str  #: of the run's files; manifest.json has the numbers
+    step: int  #: step number, see nanquest.step
+    text: str  #: which values approach the limit of their format, and when they pass it
+    directory: str  #: directory of the run's files; manifest.json has the numbers
 
 
 listeners = {Incident: [], Forecast: []}
 
 
 def failure(error: Exception) -> str:
-    """The error that a listener raised, for a line."""
+    """The error that a listener raised, as part of a line."""
     return f"raised {type(error).__name__}: {' '.join(str(error).split())[:200]}"
 
 

@@ -16,8 +16,8 @@ from ..base.say import say
 from . import open_loggers
 from .listeners import failure
 
-TEXTS = 16  # of incidents; numbers go on
-SHARE = 0.05  # of the time of training that may be spent on looking for loggers, where incidents are many
+TEXTS = 16  # last numbers of incidents; numbering continues
+SHARE = 0.05  # share of the training time for searching loggers, if incidents are many
 
 
 def _loss_scale():
@@ -30,13 +30,13 @@ class Loggers:
         self._attached = attachment
         self._on = attachment.settings.loggers == "on"
         self._known = []  # weak: what was found, open or not
-        self._look_again = 0.0  # when, on time.monotonic's clock
+        self._look_again = 0.0  # time of the search, by time.monotonic
         self._failed = set()
         self._waiting = []  # (step, verdict) of files that may be replayed while the program runs
         self._texts = 0
 
     def incident(self, news, number: int) -> None:
-        """The `number`th incident that is reported; `news` is a listeners.Incident."""
+        """Writes the `number`th reported incident; `news` is a listeners.Incident."""
         if not self._on:
             return
         self._texts += 1
@@ -49,7 +49,7 @@ class Loggers:
             self._waiting.append((step, os.path.splitext(news.file)[0] + ".md"))
 
     def skipped(self, step: int, number: int) -> None:
-        """The `number`th batch was left out."""
+        """Writes that the `number`th batch was skipped."""
         self._write(step + self.ahead(), {"nanquest/skipped": number})
 
     def fell_back(self, step: int, text: str) -> None:
@@ -61,7 +61,7 @@ class Loggers:
             self._waiting.remove(each)
             try:
                 with open(each[1], encoding="utf-8") as file:
-                    text = file.read().partition("\n## ")[0]  # the tables stay there
+                    text = file.read().partition("\n## ")[0]  # the tables are kept there
             except OSError:
                 continue
             self._write(each[0], {}, "nanquest/verdict", text)
@@ -80,8 +80,8 @@ class Loggers:
         return bool(places)
 
     def ahead(self) -> int:
-        """The Trainer's step minus ours. They differ if the Trainer has resumed, or is not the first one in this process. The Trainer may
-        have counted the reported step already, or not yet."""
+        """The Trainer's step minus the probe's. They differ if the Trainer has resumed, or is not the first one in this process. The
+        Trainer may have counted the reported step already, or not yet."""
 
         def ahead():
             counts = open_loggers.counts(self._found())

@@ -11,17 +11,17 @@ _WRITERS = (("torch.utils.tensorboard.writer", "SummaryWriter"), ("tensorboardX.
 _RUNS = (("wandb.sdk.wandb_run", "Run"),)
 _LIGHTNING = (("lightning.pytorch.trainer.trainer", "Trainer"), ("pytorch_lightning.trainer.trainer", "Trainer"))
 _TRANSFORMERS = (("transformers.trainer", "Trainer"),)
-_WRITE_THEMSELVES = ("TensorBoardLogger", "WandbLogger")  # of Lightning: their writer or run is found without them
+_WRITE_THEMSELVES = ("TensorBoardLogger", "WandbLogger")  # classes of Lightning: their writer or run is found without them
 
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """What is written at once."""
+    """An entry that is written at once."""
 
-    step: int  #: as the program's own rows count
+    step: int  #: step number of the program's own rows
     numbers: dict  #: by name
     title: str = ""  #: of the text
-    text: str = ""  #: Markdown, "" if there is none
+    text: str = ""  #: as Markdown, "" if there is none
 
 
 def _to_tensorboard(writer, entry: Entry) -> None:
@@ -33,9 +33,9 @@ def _to_tensorboard(writer, entry: Entry) -> None:
 
 
 def _to_wandb(run, entry: Entry) -> None:
-    """Into the row that the program completes with its next call of log: one of our own would take a step number of the program's,
-    and W&B drops rows whose step is not above the last one."""
-    if not run.settings.sync_tensorboard:  # else it copies what a SummaryWriter is told
+    """Adds to the row that the program completes with its next call of log: a row of the probe's own would take a step number of the
+    program's, and W&B drops rows whose step is not above the last one."""
+    if not run.settings.sync_tensorboard:  # otherwise it copies what a SummaryWriter gets
         text = {entry.title: entry.text} if entry.text else {}
         run.log({**entry.numbers, "nanquest/step": entry.step, **text}, commit=False)
     if entry.title == "nanquest/incident" and entry.text:
@@ -59,7 +59,7 @@ def _to_lightning(logger, entry: Entry) -> None:
 def _living(*names) -> list:
     """Objects of these classes, (module, name), and of those derived from them, as far as the modules have been imported."""
     kinds = [kind for module, name in names if isinstance(kind := getattr(sys.modules.get(module), name, None), type)]
-    for kind in kinds:  # it grows
+    for kind in kinds:  # the list grows meanwhile
         kinds += type.__subclasses__(kind)
     ours = {id(kind) for kind in kinds}
     return [it for it in gc.get_objects() if id(type(it)) in ours] if ours else []
@@ -84,7 +84,7 @@ def _places_of_lightning(trainer) -> list:
 def _places_of(it) -> list:
     """(function, its argument): where such an object writes, if it is open."""
     if _is_a(it, _WRITERS):
-        return [(_to_tensorboard, it)] if getattr(it, "all_writers", None) is not None else []  # a closed one would open a file
+        return [(_to_tensorboard, it)] if getattr(it, "all_writers", None) is not None else []  # a closed one would open a new file
     if _is_a(it, _RUNS):
         return [(_to_wandb, it)] if not getattr(it, "_is_finished", True) else []
     return _places_of_lightning(it) if _is_a(it, _LIGHTNING) else []
@@ -109,17 +109,17 @@ def everything() -> list:
 
 
 def places(found) -> list:
-    """(function, its first argument): where an Entry goes, of what `everything` has found."""
+    """(function, its first argument): where to write an Entry, for each result of `everything`."""
     return [place for it in found for place in _places_of(it)] + _active_in_mlflow()
 
 
 def counts(found) -> list:
-    """How many steps each Trainer among these says that it has made, of those that train now."""
+    """Step counts of the Trainers among these that are training now."""
     return [count for it in found if (count := _count_of(it)) is not None]
 
 
 def mark(write, place):
-    """By which a place is known again."""
+    """What identifies a place to write to."""
     return (write, place[1] if write is _to_mlflow else id(place))
 
 

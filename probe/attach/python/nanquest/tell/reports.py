@@ -53,7 +53,7 @@ class StepCount:
         self._memory, self._process = None, 0
 
     def write(self, steps: int) -> None:
-        if self._process != os.getpid():  # a child has its own
+        if self._process != os.getpid():  # a forked child has its own
             self._process, self._memory = os.getpid(), self._made()
         if self._memory is not None:
             _STEPS.pack_into(self._memory, 0, steps)
@@ -73,7 +73,7 @@ class StepCount:
 
 
 def new_folder() -> str | None:
-    """For one run; None if there can't be one."""
+    """Reports of one run; None if it can't have a folder."""
     try:
         return tempfile.mkdtemp(prefix="nanquest-run-")
     except OSError:
@@ -107,7 +107,7 @@ def _extent(processes: list) -> str:
 
 
 def what_was_done(skipped: int, fell_back) -> str:
-    """What the policy did, to follow a sentence: "; 2 batches skipped, fp32 after step 12"."""
+    """What the policy did, as the end of a sentence: "; 2 batches skipped, fp32 after step 12"."""
     parts = ([_count(skipped, "batch", "batches") + " skipped"] if skipped else []) + (
         [f"fp32 after step {fell_back}"] if fell_back is not None else []
     )
@@ -163,12 +163,12 @@ def options_against(command: list) -> str:
 
 
 def _ended(code: int) -> str:
-    """How a program ended, of its code, or its signal below zero."""
+    """How a program ended: from its exit code, or its signal as a negative number."""
     return f"ended with code {code}" if code > 0 else f"was ended by {signal.Signals(-code).name}"
 
 
 def _of_native(program, code: int) -> str:
-    """The same of a program that is linked with LibTorch and made no step."""
+    """The same for a program that is linked with LibTorch and made no step."""
     if program.refused:
         return ""
     if code:
