@@ -26,7 +26,8 @@ const at::Tensor* masked_output(const std::vector<at::Tensor>& outputs, const at
   return nullptr;
 }
 
-/// The value of `loss` in fp64 when the masked elements of what `forward` made become what `change` says.
+/// The value of `loss` in fp64 when the masked elements of the result of `forward` are changed as in
+/// `change`.
 std::optional<at::Tensor> loss_with(const Case& c, std::int32_t forward, std::int32_t loss,
                                     const at::Tensor& mask,
                                     const std::function<at::Tensor(const at::Tensor&)>& change) {
@@ -47,7 +48,7 @@ std::optional<at::Tensor> loss_with(const Case& c, std::int32_t forward, std::in
   return run.failed == 0 ? value : std::nullopt;
 }
 
-/// What `forward` made ends, as something finite, in an op that chooses by value.
+/// The result of `forward` ends, as something finite, in an op that selects by value.
 bool is_chosen_by_value(const Case& c, std::int32_t forward) {
   constexpr int kHops = 8;
   const std::set<std::int32_t> readers = c.readers_within(forward, kHops);
@@ -138,8 +139,8 @@ bool loss_ignores(const Case& c, std::int32_t forward, const at::Tensor& mask) {
     return value && at::equal(*value, *as_it_is);
   };
   const bool finite = count_true(at::logical_and(mask, bad_mask(*made))) == 0;
-  // A maximum throws away what is far below another: much lower makes no difference, and a little higher
-  // neither. What stands at the very edge (relu at 0) is used.
+  // A maximum ignores what is far below another element: much lower makes no difference, nor does a little
+  // higher. A value exactly at the threshold (relu at 0) is used.
   const auto moved = [&](double sign, double share, double step) {
     return same_with([=](const at::Tensor& y) { return y + sign * (share * y.abs() + step); });
   };

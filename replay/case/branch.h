@@ -1,4 +1,4 @@
-/// branch: was a value used? What backward sent to an op, and whether the loss depends on what it made.
+/// branch: was a value used? What backward sent to an op, and whether the loss depends on its result.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,24 +15,24 @@ std::vector<std::int32_t> node_ops(const Case& c, std::int32_t op);
 /// Ops of backward that differentiate `forward`, in order.
 std::vector<std::int32_t> derivative_ops(const Case& c, std::int32_t forward);
 
-/// The gradients that the node of `op` was given: what its ops read and backward made outside it, as
-/// recorded. Each once.
+/// The gradients that the node of `op` received: what its ops read and backward made outside it, as recorded.
+/// Each once.
 std::vector<at::Tensor> incoming_gradients(const Case& c, std::int32_t op);
-/// Every true element of `bad`, a mask over something that this node made, was sent a gradient of exactly
-/// zero. `reduced`: reduced_dimensions of the forward op.
+/// True if every true element of `bad`, a mask over something that this node made, was sent a gradient of
+/// exactly zero. `reduced`: reduced_dimensions of the forward op.
 bool sent_zero(const Case& c, std::int32_t op, const at::Tensor& bad,
                const std::vector<std::int64_t>& reduced);
 
-/// The op that made the value from which the backward after `forward` started; kNone if that isn't known.
+/// The op that made the value from which the backward after `forward` started; kNone if unknown.
 std::int32_t loss_after(const Case& c, std::int32_t forward);
 
-/// The loss after `forward` stays what it is, bit for bit in fp64, when the elements `mask` of what `forward`
-/// made become something else: where() took the other branch, a mask of zeros multiplied them, a maximum took
+/// True if the loss after `forward` stays the same, bit for bit in fp64, when the elements `mask` of its
+/// result are changed: where() took the other branch, a mask of zeros multiplied them, a maximum took
 /// another. Finite elements are moved by more than themselves, far one way and a little the other way (a
 /// maximum ignores all that is smaller, and a little more of what is far below it): both must leave the loss
-/// alone. Others become two different finite numbers, and both must; or, where an op that chooses by value
-/// made something finite of what came of them (relu of -Inf), two that are very large. False if it can't be
-/// run.
+/// unchanged. Others become two different finite numbers, and both must leave it unchanged; or, if an op that
+/// selects by value made something finite of them (relu of -Inf), two that are very large. False if it can't
+/// be run.
 bool loss_ignores(const Case& c, std::int32_t forward, const at::Tensor& mask);
 
 }  // namespace nanquest

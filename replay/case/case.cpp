@@ -17,8 +17,8 @@ bool wrote_bad(const OpOutcome& outcome) {
                      [](const StatsRow& s) { return s.non_finite() > 0; });
 }
 
-/// How many calls an op on lists is, whose lists belong together element by element, unlike those of cat or
-/// stack; 0 for every other op.
+/// The number of calls in an op on lists whose lists belong together element by element, unlike those of cat
+/// or stack; 0 for every other op.
 std::size_t calls_on_lists(const OpRow& op, const OpValues& values) {
   if (op.name.find("_foreach_") == std::string::npos && !op.name.starts_with("aten::_fused_")) return 0;
   if (values.arguments.empty() || !values.arguments[0].isTensorList()) return 0;
@@ -26,7 +26,7 @@ std::size_t calls_on_lists(const OpRow& op, const OpValues& values) {
   return n > 0 && values.outputs.size() % n == 0 ? n : 0;
 }
 
-/// Opens the lists of an op like _foreach_mul into its single calls; every other op is one call. Lists that
+/// Splits the lists of an op like _foreach_mul into its single calls; every other op is one call. Lists that
 /// are as long as the first one belong to it, whatever they hold; a fused update writes several, one after
 /// the other.
 std::vector<OpValues> calls_of(const OpRow& op, OpValues whole) {
@@ -43,7 +43,7 @@ std::vector<OpValues> calls_of(const OpRow& op, OpValues whole) {
   return calls;
 }
 
-/// The storage that the harm came in with, for an origin other than an op; none if it is not in the trace.
+/// The storage in which the harm came in, for an origin other than an op; none if it is not in the trace.
 SlotId guilty_slot(const SnapshotDoc& doc) {
   const std::string& name = doc.culprit.tensor_name;
   for (const auto* group : {&doc.batch, &doc.parameters, &doc.buffers, &doc.optimizer})
@@ -169,7 +169,7 @@ const std::vector<OpValues>& Case::calls(std::int32_t op) const {
   if (whole.outputs.empty()) {
     whole.outputs = std::move(written);
   } else if (row(op)->name == kCompiledRegion) {
-    // Of the rows that it wrote the last are its arguments.
+    // The last of the rows that it wrote are its arguments.
     const auto arguments = std::min(region_call(*doc_, *row(op)).written.size(), written.size());
     whole.outputs.insert(whole.outputs.end(), written.end() - static_cast<std::ptrdiff_t>(arguments),
                          written.end());

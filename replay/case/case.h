@@ -1,8 +1,8 @@
-/// Case: one incident under examination: the tables, and the means to run the step again.
+/// Case: one incident under examination: its tables, and the means to run the step again.
 ///
-/// Causes see a Case and nothing else, so that they can be tested with hand-made tables and a
-/// hand-made `run`. What a cause says about values it has read itself, by running the step as
-/// recorded up to the op; nothing is concluded from names or statistics alone.
+/// Causes see only a Case, so that they can be tested with hand-made tables and a hand-made `run`. Statements
+/// about values are based on values that the Case read itself, by running the step as recorded up to the op,
+/// never on names or statistics alone.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -27,14 +27,14 @@
 
 namespace nanquest {
 
-/// What one op was given and gave in the run as recorded: copies, owned by the Case. An op on lists
-/// (foreach, fused optimizers) is as many calls as its lists are long; this is one of them.
+/// The arguments and results of one op in the run as recorded: copies, owned by the Case. An op on lists
+/// (foreach, fused optimizers) has as many calls as its lists are long; this is one of them.
 struct OpValues {
   std::vector<c10::IValue> arguments;  ///< one per schema argument, as they were before the op ran
-  std::vector<at::Tensor> outputs;     ///< what it returned; of an op that returns nothing what it wrote, of
-                                       ///< a compiled region both
+  std::vector<at::Tensor> outputs;     ///< its returned values; for an op that returns nothing what it wrote,
+                                       ///< for a compiled region both
 
-  /// The first output that holds something non-finite, else the first; undefined if there is none.
+  /// The first output that holds something non-finite, otherwise the first; undefined if there is none.
   at::Tensor bad_output() const;
 };
 
@@ -61,18 +61,18 @@ class Case {
   RunResult run(const RunOptions& options) const { return run_(options); }
   /// The whole step in `precision`; run once.
   const RunResult& whole(Precision precision) const;
-  /// What `whole` gives for the run as recorded, where somebody has made it.
+  /// Sets the result of `whole` for the run as recorded, if it exists already.
   void set_recorded(RunResult run) { whole_.insert_or_assign(Precision::as_recorded, std::move(run)); }
-  /// True if a run shows none of the harm (blame/harm.h) that the step as recorded does.
+  /// True if a run shows none of the recorded step's harm (blame/harm.h).
   bool healthy(const RunResult& run) const;
-  /// What such a run says: `failed` where an op could not be run, or where the values that are bad come from
-  /// one that could only be run in its own format, or not at all: what it gave is as recorded, whatever is
-  /// changed before it.
+  /// The outcome of such a run: `failed` if an op could not be run, or if the bad values come from an op that
+  /// could only run in its own format or not at all: its results are as recorded, whatever is changed before
+  /// it.
   TrialResult result(const RunResult& run) const;
-  /// Whether an op that can't be run again here (a collective, most often) gave bad values: they are in every
+  /// Whether an op that can't be run again here (usually a collective) gave bad values: they are in every
   /// run.
   bool has_bad_as_recorded() const;
-  /// The same step under other tables (of the same ops): another culprit. Shares the lab and what was tried.
+  /// The same step under other tables (of the same ops): another culprit. Shares the lab and earlier results.
   Case with(SnapshotDoc doc) const;
 
   /// The lab that runs the step; null for a Case with a `run` of its own.
@@ -81,25 +81,25 @@ class Case {
   /// False once searches should end with what they have.
   bool has_time() const { return !lab_ || lab_->has_time(); }
 
-  /// The step on the batch of the last healthy one; null for a Case over nothing that can be run.
+  /// The step on the batch of the last healthy one; null for a Case that can't be run.
   TwinRun* twin() const { return twin_.get(); }
   void set_twin(std::shared_ptr<TwinRun> twin) { twin_ = std::move(twin); }
 
-  /// Who was found to be to blame, by trying; empty for a Case that nothing was tried for.
+  /// What was found to be to blame, by experiment; empty for a Case without experiments.
   const Blame& blame() const { return blame_; }
   void set_blame(Blame blame) { blame_ = std::move(blame); }
 
-  /// What came of the changes that were run so far, by what they say and touch. Shared by copies of the Case.
+  /// Results of the changes that were run so far, by their texts and places. Shared by copies of the Case.
   std::map<std::string, TrialResult>& trials() const { return *trials_; }
 
   /// Reads a stored tensor; nothing if the file doesn't hold it.
   std::optional<at::Tensor> read(const std::string& path) const { return read_(path); }
-  /// Arguments and outputs of `op` in the run as recorded; read once. Empty if the op did not run. Of an op
-  /// on lists: of the call in focus, also of an op on lists as long as the culprit's.
+  /// Arguments and outputs of `op` in the run as recorded; read once. Empty if the op did not run. For an op
+  /// on lists: those of the call in focus, also for an op on lists as long as the culprit's.
   const OpValues& values(std::int32_t op) const;
-  /// The calls that an op on lists is made of; one for every other op, none if it did not run.
+  /// The number of calls in an op on lists; one for every other op, none if it did not run.
   const std::vector<OpValues>& calls(std::int32_t op) const;
-  /// Which of the culprit's calls `values` gives from now on (0 at first): causes are asked once for each
+  /// Which of the culprit's calls `values` returns from now on (0 at first): causes are asked once for each
   /// that went wrong.
   void focus(std::size_t call) { focus_ = call; }
   std::size_t focus() const { return focus_; }
@@ -113,9 +113,9 @@ class Case {
   std::vector<TensorArgument> tensor_arguments(std::int32_t op) const;
   /// The last op before `op` that wrote an element of tensor row `tensor`; kNone if all came from outside.
   std::int32_t producer(std::int32_t tensor, std::int32_t before_op) const;
-  /// Ops that read what `op` wrote, until something else overwrites it.
+  /// Ops that read what `op` wrote, until it is overwritten.
   std::vector<std::int32_t> readers(std::int32_t op) const;
-  /// What the values of `op` go into within `hops` ops of its phase, itself left out.
+  /// Ops of the same phase that depend on `op` within `hops` steps, without `op`.
   std::set<std::int32_t> readers_within(std::int32_t op, int hops) const;
   /// For a backward op the forward op that it differentiates (by link, else by sequence number); kNone if
   /// unknown.
@@ -130,10 +130,10 @@ class Case {
   std::string slot_text(std::int32_t slot) const;
 
  private:
-  /// In `run` the op was not run, but given its recorded outputs; they are bad, and what went in is not.
+  /// In `run` the op was not run, but got its recorded outputs; they are bad, and its inputs are not.
   bool bad_as_recorded(const RunResult& run, OpId op) const;
 
-  std::shared_ptr<const SnapshotDoc> doc_;  ///< stays where it is when the Case moves
+  std::shared_ptr<const SnapshotDoc> doc_;  ///< its address stays the same when the Case moves
   TraceGraph graph_;
   Run run_;
   Read read_;

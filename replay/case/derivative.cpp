@@ -13,16 +13,16 @@
 namespace nanquest {
 namespace {
 
-/// Steps away from the point, the last the nearest.
+/// Steps away from the point; the last one is the nearest.
 struct Ladder {
   std::array<double, 3> steps;
-  bool zeros;         ///< leaves zeros, else multiplies what is not zero
-  double growth;      ///< a slope that grows by this from step to step has no bound
-  double resolution;  ///< differences below this part of the value are rounding
+  bool zeros;         ///< for a zero: the step itself; for other numbers: relative to the number
+  double growth;      ///< a slope that grows by this factor from step to step is unbounded
+  double resolution;  ///< differences below this share of the value are rounding
 };
 constexpr Ladder kLadders[] = {{{1e-60, 1e-80, 1e-100}, true, 1.05, 0}, {{1e-3, 1e-5, 1e-7}, false, 2, 1e-9}};
 
-/// Where to go, one number an element; `way` and `way ^ 1` are opposite.
+/// The direction, one number per element; `way` and `way ^ 1` are opposite.
 at::Tensor direction(const at::Tensor& t, int way) {
   const double sign = way % 2 ? -1 : 1;
   if (way < 2) return at::full(t.sizes(), sign, at::kDouble);
@@ -37,7 +37,7 @@ class Probe {
 
   std::vector<Slopes> slopes() {
     std::vector<Slopes> found(here_.size());
-    if (here_.empty()) return found;  // not an op that can be asked: nothing may be called on its arguments
+    if (here_.empty()) return found;  // an op that can't be examined: nothing may be called on its arguments
     for (std::size_t k = 0; k < here_.size(); ++k)
       if (usable(here_[k])) found[k].singular = at::zeros(here_[k].sizes(), at::kBool);
     for (const Ladder& ladder : kLadders)
@@ -164,7 +164,7 @@ at::Tensor spread(const at::Tensor& mask, at::IntArrayRef shape, const std::vect
   if (const at::Tensor kept = dropped ? unsqueezed(mask, reduced) : mask; kept.defined())
     if (const auto wide = broadcast(kept, shape)) return *wide;
   if (mask.dim() < dims) return {};
-  // What was read was repeated: an element counts if one of its copies does.
+  // The input was repeated: an element counts if one of its copies does.
   at::Tensor sum = mask.to(at::kLong);
   while (sum.dim() > dims) sum = sum.sum(0);
   for (std::int64_t d = 0; d < dims; ++d)
@@ -186,7 +186,7 @@ std::optional<Elements> pole_differentiated(const Case& c, Pole kind) {
 }
 
 bool is_written_by_hand(const OpRow& op) {
-  // LibTorch numbers its own nodes (DivBackward0), Python names one after its Function's class
+  // LibTorch numbers its own nodes (DivBackward0); Python names one after its Function's class
   // (ReluBackward).
   return op.node.ends_with("Backward") || op.node.starts_with("torch::autograd::CppNode");
 }

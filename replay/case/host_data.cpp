@@ -5,7 +5,7 @@
 namespace nanquest {
 namespace {
 
-/// Whether the memory held the same bytes when `maker` handed it out; nothing where the record has no hash.
+/// Whether the memory held the same bytes when `maker` allocated it; nothing if the record has no hash.
 std::optional<bool> same_as_handed_out(const Case& c, TensorId row, OpId maker) {
   const SlotId slot = c.graph().slot(row);
   const StatsRow* read = c.graph().stats(row);

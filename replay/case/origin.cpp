@@ -23,13 +23,13 @@ std::int32_t row_read(const Case& c, std::int32_t op, std::string_view name) {
   return there[c.focus() < there.size() ? c.focus() : 0];
 }
 
-/// The argument that an op of moves_elements hands on.
+/// The argument that an op of moves_elements passes on.
 std::string_view moved_argument(const OpRow& op) {
   if (plain_name(op) == "copy") return "src";
   return argument_position(op, "self") ? "self" : "tensors";
 }
 
-/// Where the walk through moving ops ends: the op that read the operand there, and under which name.
+/// Where the search through moving ops ends: the op that read the operand there, and the argument's name.
 struct End {
   std::int32_t op;
   std::string_view name;

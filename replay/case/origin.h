@@ -1,4 +1,4 @@
-/// origin: how an operand came to be, by the ops that made it.
+/// origin: how an operand was made, by the ops that made it.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,13 @@
 
 namespace nanquest {
 
-/// The op that made what `op` reads as its argument `name` (of the call in focus); kNone if it came from
-/// outside.
+/// The op that made the argument `name` of `op` (in the call in focus); kNone if it came from outside.
 std::int32_t maker_of(const Case& c, std::int32_t op, std::string_view name);
 /// The same, looking through ops that only move, copy, cast or select elements.
 std::int32_t computed_by(const Case& c, std::int32_t op, std::string_view name);
-/// True for the plain name of an op that hands elements on as they are: views, copies, casts, selections.
+/// True for the plain name of an op that passes elements on unchanged: views, copies, casts, selections.
 bool moves_elements(std::string_view plain_name);
-/// True if no op made it (but for moving) and it is a parameter or belongs to the optimizer.
+/// True if no op made it (apart from moving) and it is a parameter or belongs to the optimizer.
 bool is_trained(const Case& c, std::int32_t op, std::string_view name);
 /// " It was made by aten::sum in loss (op 12)."; "" if no op made it. `what` begins the sentence.
 std::string maker_text(const Case& c, std::string_view what, std::int32_t maker);
@@ -26,8 +25,7 @@ std::string maker_text(const Case& c, std::string_view what, std::int32_t maker)
 std::optional<double> number_of(const Case& c, std::int32_t op, std::string_view name);
 /// The same by its position in the schema.
 std::optional<double> number_at(const Case& c, std::int32_t op, std::size_t position);
-/// True if the argument is a number of the program: a scalar, or such a one as a tensor (fp64, no
-/// dimensions).
+/// True if the argument is a number of the program: a scalar, or one as a tensor (fp64, no dimensions).
 bool is_constant(const Case& c, std::int32_t op, std::string_view name);
 /// True if that number was written as a floating-point number, not as a whole one.
 bool is_real_number(const Case& c, std::int32_t op, std::string_view name);

@@ -16,7 +16,7 @@ bool one_element(const TensorRow& t) {
   return std::all_of(t.sizes.begin(), t.sizes.end(), [](std::int64_t n) { return n == 1; });
 }
 
-/// Ops that give of a gradient something that is still about that gradient.
+/// Ops whose result from a gradient still describes that gradient.
 bool keeps_gradient(const OpRow& op) {
   static const std::set<std::string> names = {
       "_to_copy", "clone", "copy", "mul",   "div", "pow",  "square",
@@ -50,8 +50,8 @@ bool is_gradient(const Case& c, std::int32_t tensor, std::int32_t before) {
 
 namespace {
 
-/// Row `tensor` is one number, made of such numbers from outside alone: nothing that the step computed went
-/// into it.
+/// Row `tensor` is one number, made only of such numbers from outside: nothing that the step computed is part
+/// of it.
 bool is_made_of_numbers(const Case& c, std::int32_t tensor, std::int32_t before, int hops = 6) {
   const TensorRow& row = c.doc().tensors[static_cast<std::size_t>(tensor)];
   if (!one_element(row)) return false;
@@ -68,7 +68,7 @@ bool is_made_of_numbers(const Case& c, std::int32_t tensor, std::int32_t before,
          });
 }
 
-/// The number that `op` multiplies or divides something computed by; nothing if it is no such op.
+/// The number by which `op` multiplies or divides something computed; nothing if it is no such op.
 std::optional<LossScale> factor_of(const Case& c, std::int32_t op) {
   if (!c.is_one_of(op, {"mul", "div"})) return std::nullopt;
   const bool divides = plain_name(*c.row(op)) == "div";
@@ -87,7 +87,7 @@ std::optional<LossScale> factor_of(const Case& c, std::int32_t op) {
     const auto value = number_at(c, op, position);
     if (!value || found) return std::nullopt;
     scale.tensor = a.tensor;
-    // What was only moved or cast is still the same scale.
+    // A scale that was only moved or cast is still the same scale.
     for (std::int32_t maker = c.producer(a.tensor, op), hops = 0;
          maker != kNone && hops < 4 && c.is_one_of(maker, {"_to_copy", "clone", "detach", "lift_fresh"}) &&
          !c.tensor_arguments(maker).empty();
@@ -105,7 +105,7 @@ std::optional<LossScale> factor_of(const Case& c, std::int32_t op) {
   return found && other_is_made ? std::optional(scale) : std::nullopt;
 }
 
-/// Gradients are multiplied or divided by a number after backward: what scales a loss is taken out again.
+/// Gradients are multiplied or divided by a number after backward: a loss scale is removed again.
 bool is_taken_out(const Case& c) {
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(c.doc().ops.size()); ++i) {
     if (c.row(i)->phase != Phase::optimizer || !c.is_one_of(i, {"mul", "div"})) continue;
@@ -115,7 +115,7 @@ bool is_taken_out(const Case& c) {
   return false;
 }
 
-/// What backward was started with, where the program gave it a number of its own.
+/// The gradient with which the program started backward, if it set one.
 std::optional<LossScale> seed_of_backward(const Case& c) {
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(c.doc().ops.size()); ++i) {
     if (c.row(i)->phase != Phase::backward || (c.row(i)->flags & kOpRecompute)) continue;
@@ -137,8 +137,8 @@ std::optional<LossScale> seed_of_backward(const Case& c) {
 
 std::optional<LossScale> loss_scale_of(const Case& c) {
   std::int32_t op = loss_after(c, kNone);
-  // A scale may come before the loss is summed up, or be divided by; then only what takes it out again tells
-  // it from a weight or a count.
+  // A scale may be applied before the loss is summed, or by division; then only its removal distinguishes it
+  // from a weight or a count.
   for (int hops = 0; hops < 3 && c.row(op); ++hops) {
     const bool plain = hops == 0 && c.is_one_of(op, {"mul"});
     if (auto scale = factor_of(c, op); scale && (plain || is_taken_out(c))) return scale;
@@ -160,7 +160,7 @@ std::string called_from(const Case& c, std::int32_t op) {
   const OpRow* row = c.row(op);
   if (!row || row->stack == kNone) return "";
   const auto& stack = c.doc().stacks[static_cast<std::size_t>(row->stack)];
-  // PyTorch's own files say nothing of the program.
+  // PyTorch's own files say nothing about the program.
   const auto own = std::find_if(stack.begin(), stack.end(), [](const std::string& frame) {
     return frame.find("/site-packages/torch/") == std::string::npos;
   });

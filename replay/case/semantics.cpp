@@ -16,7 +16,7 @@ Tensor nowhere(const Tensor& like) {
   return at::zeros(like.sizes(), at::kBool);
 }
 
-/// bad elements that the op itself made.
+/// Bad elements that the op itself made.
 Tensor born_in(const Tensor& output, const std::vector<Tensor>& operands) {
   Tensor nan = nowhere(output), bad = nowhere(output);
   for (const Tensor& x : operands) {

@@ -33,7 +33,7 @@ Tensor log2_of(const Tensor& x) {
   return at::log2(at::abs(x));
 }
 
-// --- domains -----------------------------------------------------------------------------------------
+// Domains.
 Tensor negative(Operands x) {
   return x[0] < 0;
 }
@@ -78,7 +78,7 @@ Tensor pow_pole(Operands x) {
 Tensor pow_size(Operands x) {
   return at::where(x[0] == 0, at::zeros_like(x[0]), x[1] * log2_of(x[0]));
 }
-/// A constant power of up to 4 is a polynomial; what grows there is the base.
+/// A constant power of up to 4 is a polynomial; growth there comes from the base.
 Tensor pow_exponential(Operands x) {
   const bool one_power = x[1].numel() > 0 && x[1].min().item<double>() == x[1].max().item<double>();
   if (one_power) return at::abs(x[1]) > 4;
@@ -114,7 +114,7 @@ Tensor unit_ends(Operands x) {
   return either(x[0] == 0, x[0] == 1);
 }
 
-// --- sizes -------------------------------------------------------------------------------------------
+// Sizes.
 Tensor everywhere(Operands x) {
   return at::ones_like(x[0], at::kBool);
 }
@@ -138,13 +138,12 @@ Tensor product_size(Operands x) {
   return log2_of(x[0]) + log2_of(x[1]);
 }
 
-// --- where value and derivative are moderate -----------------------------------------------------------
+// Where value and derivative are moderate.
 Bounds positive(double eps, double) {
   return {eps, kOpen};
 }
-/// Away from 1 by a margin of which the format, whose numbers there are `eps` apart, holds half of the
-/// digits: else the derivative at the bound, a power of the margin, would be off by what the bound was
-/// rounded.
+/// Away from 1 by a margin for which the format, whose numbers there are `eps` apart, has half of its digits:
+/// otherwise the derivative at the bound, a power of the margin, would have the rounding error of the bound.
 double margin(double eps) {
   return std::sqrt(eps);
 }
@@ -269,7 +268,7 @@ std::vector<OpSemantics> make_table() {
   for (const std::string_view op : {"div", "true_divide", "divide"}) t.push_back(quotient(op));
   for (const std::string_view op : {"remainder", "fmod"}) {
     s = quotient(op);
-    s.log2_size = nullptr;  // never larger than the divisor, or what came in
+    s.log2_size = nullptr;  // never larger than the divisor, or the input
     t.push_back(s);
   }
   t.push_back(quotient("floor_divide"));

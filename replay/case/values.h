@@ -1,4 +1,4 @@
-/// values: small questions about tensors that causes ask; all of them copy to fp64 on the CPU.
+/// values: small functions on tensors for causes; all of them copy to fp64 on the CPU.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -34,21 +34,21 @@ std::optional<at::Tensor> broadcast(const at::Tensor& tensor, at::IntArrayRef sh
 /// A view without expanded dimensions, so that it may be written to.
 at::Tensor unexpanded(at::Tensor tensor);
 
-/// Position of argument `name` in the op's schema; nothing if this LibTorch has no such op, or it no such
+/// Position of argument `name` in the op's schema; nothing if this LibTorch has no such op, or the op no such
 /// argument.
 std::optional<std::size_t> argument_position(const OpRow& op, std::string_view name);
 /// Name of the argument at `position` in the op's schema; "" if there is none.
 std::string argument_name(const OpRow& op, std::size_t position);
-/// What `op` was given as its argument `name` in the run as recorded; None if there is no such argument.
+/// The argument `name` of `op` in the run as recorded; None if there is no such argument.
 c10::IValue argument(const Case& c, std::int32_t op, std::string_view name);
-/// The tensor that an argument is; undefined if it is something else.
+/// The argument as a tensor; undefined if it is something else.
 at::Tensor tensor_of(const c10::IValue& value);
 /// The same, and a number as an fp64 tensor without dimensions.
 at::Tensor operand_of(const c10::IValue& value);
 /// Every tensor among the arguments, lists opened.
 std::vector<at::Tensor> tensors_in(const std::vector<c10::IValue>& arguments);
 
-/// True if a sum of what `op` gives (or of its exponential) goes into a logarithm: log-space arithmetic by
+/// True if a logarithm is taken of a sum of the op's result (or of its exponential): log-space arithmetic by
 /// hand.
 bool goes_into_a_logarithm(const Case& c, std::int32_t op);
 
@@ -56,13 +56,13 @@ bool goes_into_a_logarithm(const Case& c, std::int32_t op);
 bool reads_infinity(const OpValues& values);
 
 /// Runs the op once more on these arguments, with every floating tensor and every dtype argument among them
-/// changed to `precision` (fp32 or fp64; as_recorded: unchanged), outside the replayer. What
-/// OpValues::outputs holds of a recorded call comes back, in that order; nothing where CallAgain refuses, or
-/// the op gives no tensor. An in-place op changes nothing of the caller's.
+/// changed to `precision` (fp32 or fp64; as_recorded: unchanged), outside the replayer. Returns what
+/// OpValues::outputs holds for a recorded call, in that order; nothing if CallAgain refuses, or the op
+/// returns no tensor. An in-place op changes nothing of the caller's.
 std::optional<std::vector<at::Tensor>> evaluate_all(const OpRow& op,
                                                     const std::vector<c10::IValue>& arguments,
                                                     Precision precision);
-/// The first of them.
+/// The first of its results.
 std::optional<at::Tensor> evaluate(const OpRow& op, const std::vector<c10::IValue>& arguments,
                                    Precision precision);
 

@@ -1,4 +1,4 @@
-// nanquest-replay collect DIR… -o OUT: what a run left on several nodes, in one run directory.
+// nanquest-replay collect DIR… -o OUT: merges what a run left on several nodes into one run directory.
 #include "probe/snapshot/collect.h"
 
 #include <cstdio>

@@ -16,11 +16,11 @@ namespace nanquest::cli {
 /// Exit code of a program that Ctrl-C ended.
 inline constexpr int kInterrupted = 130;
 
-/// What every sub-command shares.
+/// Options of every sub-command.
 struct Common {
   std::string snapshot;
   bool json = false, quiet = false;
-  std::string device;  ///< as --device says; "": the recorded one if this process has it, else the CPU
+  std::string device;  ///< as --device says; "": the recorded one if this process has it, otherwise the CPU
 };
 
 struct RunArguments {
@@ -46,8 +46,8 @@ struct RedactArguments {
   std::vector<std::string> what;  ///< names of private_things(); empty: all but history and names
   bool drop = false, scramble = false;
   bool no_check = false;  ///< write only
-  std::string wrong;      ///< what it really was
-  double budget = 0;      ///< of each diagnosis, as DiagnoseArguments
+  std::string wrong;      ///< what its true value was
+  double budget = 0;      ///< limit of each diagnosis, as DiagnoseArguments
 };
 
 struct MinimalArguments {
@@ -85,13 +85,13 @@ struct CollectArguments {
 };
 
 struct RanksArguments {
-  std::vector<std::string> files;  ///< one a rank; or one run directory
+  std::vector<std::string> files;  ///< one per rank; or one run directory
   std::int64_t step = -1;          ///< of the run directory; -1: its first incident
   bool json = false, quiet = false, no_files = false;
 };
 
-/// The files but for those that replay itself wrote beside others of them, which a pattern like
-/// incidents/*.h5 finds as well.
+/// The files without those that replay itself wrote beside others of them, which a pattern like
+/// incidents/*.h5 matches as well.
 std::vector<std::string> without_replays(std::vector<std::string> files);
 int ranks_command(const RanksArguments& arguments);
 int collect_command(const CollectArguments& arguments);
@@ -112,13 +112,13 @@ int minimal_command(const Common& common, const MinimalArguments& arguments);
 /// "1.3 MB", "340 bytes".
 std::string size_text(std::uint64_t bytes);
 
-/// "1.2e+05" for tables of the program; never "nan" without being one.
+/// "1.2e+05" for tables of the program; never "nan" for a number.
 std::string short_number(double value);
 
-// --- console.cpp -----------------------------------------------------------------------------------
+// console.cpp
 /// Prints "nanquest-replay: message (hint)" to stderr; returns the exit code for it.
 int fail(const Error& error);
-/// Opens the snapshot and reads every tensor against its checksum; on failure the caller returns
+/// Opens the snapshot and checks every tensor against its checksum; on failure the caller returns
 /// `fail(error)`.
 Result<Replayer> open_snapshot(const Common& common);
 /// Progress lines on stderr, rewritten in place on a terminal; silent with --quiet. Cleared when destroyed.
@@ -135,10 +135,11 @@ class Progressor {
  private:
   bool quiet_, terminal_, shown_ = false;
 };
-/// Tells both who shelters the work (see sheltered) and who waits for it. They outlive what is returned.
+/// Sends progress to the sheltered process and to the one that waits for it (see sheltered). Both must
+/// outlive the result.
 std::function<void(const std::string& what)> saying(const Doing& doing, Progressor& progress);
-/// While it lives, Ctrl-C ends what is being tried, so that what is known can be printed; a second one ends
-/// the program as always.
+/// While it exists, Ctrl-C ends the experiments, so that what is known can be printed; a second one ends the
+/// program as usual.
 class StopOnInterrupt {
  public:
   StopOnInterrupt();
@@ -146,7 +147,7 @@ class StopOnInterrupt {
   StopOnInterrupt(const StopOnInterrupt&) = delete;
   StopOnInterrupt& operator=(const StopOnInterrupt&) = delete;
 };
-/// Colours for stdout: a terminal, and NO_COLOR not set.
+/// Whether to use colours on stdout: it is a terminal, and NO_COLOR is not set.
 bool stdout_has_colour();
 /// Columns of the terminal on stdout, 100 if it is none.
 int stdout_width();
@@ -154,23 +155,23 @@ int stdout_width();
 std::string stem_of(const std::string& snapshot);
 /// "fp32" and friends; `usage` names the known ones.
 Result<Precision> precision_from(const std::string& text);
-/// The device that runs the step as recorded. `usage`: no device of that name, or none here, or the step
-/// never was on a device.
+/// The device that runs the step as recorded. `usage`: unknown device, not available here, or the step never
+/// was on a device.
 Result<c10::Device> device_for(const Common& common, const SnapshotDoc& doc);
-/// Options of a run out of flags; `usage` if a module path does not exist in the snapshot.
+/// Options of a run from the flags; `usage` if a module path does not exist in the snapshot.
 Result<RunOptions> run_options(const RunArguments& arguments, const SnapshotDoc& doc);
 
-// --- replay_file.cpp -------------------------------------------------------------------------------
+// replay_file.cpp
 /// Writes per-op statistics of the runs as recorded, in fp32 and in fp64 as tensors
-/// replay/<run>/{amax,nan,inf,zero} of one row per op (ops that wrote nothing: NaN and -1), beside the
+/// replay/<run>/{amax,nan,inf,zero} of one row per op (ops that wrote nothing: NaN and -1), with the
 /// snapshot's step and rank.
 Status write_replay_file(const Case& c, const std::string& path);
 
-// --- version.cpp -----------------------------------------------------------------------------------
-/// Versions of nanquest, LibTorch, HDF5 and the file format, one a line.
+// version.cpp
+/// Versions of nanquest, LibTorch, HDF5 and the file format, one per line.
 std::string version_text();
 
-/// nanquest-replay itself: the exit code of these arguments, argv[0] its name.
+/// nanquest-replay itself: returns the exit code for these arguments; argv[0] is its name.
 int run_program(int argc, char** argv);
 
 }  // namespace nanquest::cli

@@ -19,7 +19,7 @@ int fail(const Error& error) {
 Result<Replayer> open_snapshot(const Common& common) {
   auto replayer = Replayer::open(common.snapshot);
   if (!replayer) return replayer;
-  // A damaged tensor must not become a verdict: every one is read against its checksum first.
+  // A damaged tensor must not lead to a verdict: every one is checked against its checksum first.
   const auto tensors = replayer->reader().tensors();
   if (!tensors) return tensors.error();
   for (const TensorInfo& t : *tensors)

@@ -5,7 +5,7 @@
 namespace nanquest::cli {
 namespace {
 
-/// A name as a device; nothing if this LibTorch knows none of that name, or the process has none.
+/// A name as a device; nothing if this LibTorch does not know it, or the process has none.
 std::optional<c10::Device> device_here(const std::string& name) {
   try {
     const c10::Device device(name);

@@ -18,17 +18,17 @@ void keep(const Status& status) {
   if (!status) std::fprintf(stderr, "nanquest-replay: warning: %s\n", status.error().text().c_str());
 }
 
-/// `runs`: whether the step may be run again for what they hold.
+/// `runs`: whether the step may be run again to write them.
 void write_files_beside(const Common& common, const Case& c, const Verdict& verdict, bool runs) {
   const std::string stem = stem_of(common.snapshot);
   const Status json = write_file_atomically(stem + ".json", to_json(verdict));
   keep(json);
-  if (!json) return;  // the other two would fail for the same reason, and say so twice more
+  if (!json) return;  // the other two would fail for the same reason and print it again
   keep(write_file_atomically(stem + ".md", to_markdown(verdict)));
   if (runs) keep(write_replay_file(c, stem + ".replay.h5"));
 }
 
-/// What was done to the file since its run wrote it: a verdict on it must be read with that.
+/// How the file was changed after its run wrote it: its verdict depends on that.
 void add_sharing(const SnapshotDoc& doc, Verdict& verdict) {
   for (const auto& [what, text] : sharing_lines(sharing_of(doc)))
     if (verdict.found)
@@ -45,7 +45,7 @@ std::string sharing_text(const SnapshotDoc& doc) {
   return text;
 }
 
-/// What to type next, and where the rest stands; "" where nothing was found.
+/// What to type next, and where the rest is; "" if nothing was found.
 std::string next_text(const Common& common, const DiagnoseArguments& arguments, const Verdict& verdict) {
   if (!verdict.found) return "";
   const std::string show = "nanquest-viewer " + common.snapshot + " shows the step";
@@ -53,10 +53,10 @@ std::string next_text(const Common& common, const DiagnoseArguments& arguments, 
   return show + "; all evidence: " + stem_of(common.snapshot) + ".md" + (arguments.full ? "" : ", or --full");
 }
 
-/// A search that has no more time than this tries nothing.
+/// With less time than this a search tries nothing.
 constexpr double kNoTime = 1e-9;
 
-/// `crash`: what a kernel crashed at before; the step is run as recorded alone then.
+/// `crash`: what an earlier kernel crashed at; then the step is only run as recorded.
 int diagnosed(const Common& common, const DiagnoseArguments& arguments, const std::string& crash,
               const Doing& doing) {
   const bool runs = crash.empty();
@@ -96,7 +96,8 @@ int diagnosed(const Common& common, const DiagnoseArguments& arguments, const st
 }  // namespace
 
 int diagnose_command(const Common& common, const DiagnoseArguments& arguments) {
-  const char* const clear = isatty(STDERR_FILENO) == 1 ? "\r\033[K" : "";  // of the progress of who crashed
+  const char* const clear = isatty(STDERR_FILENO) == 1 ? "\r\033[K" : "";  // progress of the process that
+                                                                           // crashed
   const int code =
       sheltered([&](const Doing& doing) { return diagnosed(common, arguments, "", doing); },
                 [&](const std::string& crash) {

@@ -1,4 +1,4 @@
-// nanquest-replay headroom RUN: what is near the end of its format, and where it is going.
+// nanquest-replay headroom RUN: what is near the limit of its format, and how it changes.
 #include "probe/snapshot/ranges.h"
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 namespace nanquest::cli {
 namespace {
 
-constexpr std::size_t kWindow = 16;     // looks that the line goes through
-constexpr double kStill = 1.0 / 1024;   // bits: what moves less is a constant
+constexpr std::size_t kWindow = 16;    // looks that the line is fitted to
+constexpr double kStill = 1.0 / 1024;  // bits: what moves less is constant
 
 struct Place {
   std::int32_t rank = 0;
@@ -53,8 +53,12 @@ std::string outlook(const Place& place) {
 }
 
 nlohmann::ordered_json to_json(const Place& p) {
-  nlohmann::ordered_json j = {{"rank", p.rank}, {"place", p.ranges.place}, {"step", p.ranges.steps.back()},
-                              {"amax", p.ranges.amax.back()}, {"bits", p.bits()}, {"constant", p.constant}};
+  nlohmann::ordered_json j = {{"rank", p.rank},
+                              {"place", p.ranges.place},
+                              {"step", p.ranges.steps.back()},
+                              {"amax", p.ranges.amax.back()},
+                              {"bits", p.bits()},
+                              {"constant", p.constant}};
   j["bits_per_step"] = p.trend ? nlohmann::ordered_json(p.trend->slope) : nlohmann::ordered_json();
   j["steps_left"] = p.reach ? nlohmann::ordered_json(p.reach->steps) : nlohmann::ordered_json();
   return j;
@@ -74,11 +78,13 @@ int headroom_command(const HeadroomArguments& arguments) {
     if (!ranges) return fail(ranges.error());
     any = true;
     for (PlaceRanges& each : *ranges)
-      if (!each.steps.empty() && std::isfinite(each.headroom.back())) places.push_back(place_of(series.rank, std::move(each)));
+      if (!each.steps.empty() && std::isfinite(each.headroom.back()))
+        places.push_back(place_of(series.rank, std::move(each)));
   }
   if (!any)
-    return fail({ErrorCode::bad_file, arguments.run + ": holds no ranges",
-                 "they are written at levels trace and watch of an attached program, from its first step on"});
+    return fail(
+        {ErrorCode::bad_file, arguments.run + ": holds no ranges",
+         "they are written at levels trace and watch of an attached program, from its first step on"});
   std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) { return a.bits() < b.bits(); });
   const auto near = std::partition_point(places.begin(), places.end(),
                                          [&](const Place& p) { return p.bits() <= arguments.bits; });
@@ -86,12 +92,18 @@ int headroom_command(const HeadroomArguments& arguments) {
   if (arguments.json) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     std::for_each(places.begin(), near, [&](const Place& p) { list.push_back(to_json(p)); });
-    std::printf("%s\n", nlohmann::ordered_json{{"run", arguments.run}, {"bits", arguments.bits}, {"places", places.size()}, {"near", list}}.dump(2).c_str());
+    std::printf(
+        "%s\n",
+        nlohmann::ordered_json{
+            {"run", arguments.run}, {"bits", arguments.bits}, {"places", places.size()}, {"near", list}}
+            .dump(2)
+            .c_str());
   } else if (near == places.begin()) {
-    std::printf("none of %zu places is within %g bits of the end of its format", places.size(), arguments.bits);
+    std::printf("none of %zu places is within %g bits of the end of its format", places.size(),
+                arguments.bits);
     if (!places.empty())
-      std::printf("; nearest: %s, %.1f bits left at step %.0f", places[0].ranges.place.c_str(), places[0].bits(),
-                  places[0].ranges.steps.back());
+      std::printf("; nearest: %s, %.1f bits left at step %.0f", places[0].ranges.place.c_str(),
+                  places[0].bits(), places[0].ranges.steps.back());
     std::printf("\n");
   } else {
     std::printf("%6s %11s %8s  %-34s %s\n", "bits", "largest |x|", "step", "outlook", "place");

@@ -33,7 +33,7 @@ std::string twin_text(const SnapshotReader& reader) {
          std::to_string(twin.ops) + " of " + std::to_string(reader.doc().ops.size()) + " ops are alike";
 }
 
-/// The steps on the file's tape: first and last; nothing if it holds none that can be read.
+/// The steps on the file's tape: first and last; nothing if there are none that can be read.
 std::optional<std::pair<std::int64_t, std::int64_t>> taped_steps(const SnapshotReader& reader) {
   if (!reader.has_tape()) return std::nullopt;
   const auto tape = reader.read_tape();
@@ -41,11 +41,11 @@ std::optional<std::pair<std::int64_t, std::int64_t>> taped_steps(const SnapshotR
   return std::pair(tape->steps.front().step, std::max(tape->steps.back().step, reader.doc().step));
 }
 
-/// What the file needs of another one.
+/// What the file needs from another one.
 struct Needed {
   std::uint64_t bytes = 0;
   std::size_t tensors = 0;
-  Result<std::string> where;  ///< it lies, or what is wrong with it
+  Result<std::string> where;  ///< path, or what is wrong with it
 };
 
 std::map<std::string, Needed> needed_files(const SnapshotReader& reader) {
@@ -102,8 +102,7 @@ void print_text(const SnapshotReader& reader) {
     std::printf("environment %s = %.120s\n", name.c_str(), value.c_str());
 }
 
-/// [step, loss] of the steps that the file's history has, oldest first; losses that are no number are left
-/// out.
+/// [step, loss] of the steps in the file's history, oldest first, without losses that are NaN.
 nlohmann::ordered_json losses_of(const SnapshotDoc& doc) {
   nlohmann::ordered_json found = nlohmann::ordered_json::array();
   for (const SeriesTable& table : doc.history) {

@@ -1,4 +1,4 @@
-// nanquest-replay judge FILE: what the runs of a rehearsal say.
+// nanquest-replay judge FILE: what the runs of a rehearsal show.
 #include <cstdio>
 #include <iostream>
 #include <sstream>

@@ -26,7 +26,7 @@ constexpr const char* kExample = R"(Example:
 
 Exit code: 0 nothing harmful (or bit-exact), 1 a finding, 2 usage, 3 bad file, 70 internal.)";
 
-/// Everything the flags fill; `action` is what to do once parsing is over.
+/// Everything that the flags set; `action` is what to do after parsing.
 struct Arguments {
   Common common;
   RunArguments run;
@@ -46,7 +46,7 @@ struct Arguments {
   std::function<int()> action;
 };
 
-/// Readers of snapshots look there, in child processes too.
+/// Readers of snapshots look there, also in child processes.
 void add_model(CLI::App& app) {
   app.add_option_function<std::string>(
          "--model", [](const std::string& path) { ::setenv(nanquest::kModelVariable, path.c_str(), 1); },
@@ -55,7 +55,8 @@ void add_model(CLI::App& app) {
       ->type_name("DIR");
 }
 
-/// What is not LibTorch's own runs again, instead of giving what it gave, once it is defined here.
+/// Operators that are not LibTorch's own are run again once they are defined here; otherwise they get their
+/// recorded results.
 void add_load(CLI::App& app) {
   app.add_option_function<std::vector<std::string>>(
          "--load",
@@ -332,7 +333,7 @@ void add_subcommands(CLI::App& app, Arguments& a) {
              a.common, true);
 }
 
-/// "verfy step.h5": the first word was taken for a snapshot.
+/// For "verfy step.h5": the first word was taken for a snapshot.
 bool looks_like_command(const std::string& word) {
   return !word.empty() && word.find_first_of("./") == std::string::npos;
 }

@@ -66,7 +66,7 @@ int minimised(const Common& common, const MinimalArguments& arguments, const Doi
       !written)
     return progress.clear(), fail(written.error());
   say("the new file, diagnosed");
-  // The tables that were searched are those that were written; the file itself has the last word.
+  // The search used tables in memory that equal those written; the file itself is checked last.
   const auto again = Replayer::open(arguments.output);
   std::string difference = again ? "" : again.error().text();
   if (again && !Lab::stopped()) {

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostRows = 65536;
 
-/// The first step of which ranks of a run left rows, -1 if none did.
+/// The first step for which ranks of a run left rows, -1 if there is none.
 std::int64_t first_row(const std::string& run_dir) {
   std::int64_t first = -1;
   std::error_code error;
@@ -33,8 +33,8 @@ std::int64_t first_row(const std::string& run_dir) {
   return first;
 }
 
-/// A step without a file, by the rows that ranks left: "run: step 131: no rank's file; ranks 1, 2 left rows;
-/// rank 0 is not there". Nothing if there is no row.
+/// A step without a file, from the rows that ranks left: "run: step 131: no rank's file; ranks 1, 2 left
+/// rows; rank 0 is not there". Nothing if there is no row.
 std::optional<Error> rows_alone(const std::string& run_dir, std::int64_t step) {
   const auto rows = rank_rows_beside(incident_path(run_dir, step, 0), kMostRows);
   if (rows.empty()) return std::nullopt;
@@ -48,7 +48,7 @@ std::optional<Error> rows_alone(const std::string& run_dir, std::int64_t step) {
                "nanquest-viewer " + run_dir + " shows what the rows say"};
 }
 
-/// Of a run directory the files of one step, the last attempt of each rank.
+/// From a run directory the files of one step, the last attempt of each rank.
 Result<std::vector<std::string>> files_of_step(const std::string& run_dir, std::int64_t step) {
   const auto listing = list_run(run_dir);
   if (!listing) return listing.error();

@@ -16,11 +16,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What the new file was found to be.
+/// What the new file was found to show.
 struct Checked {
-  std::string replay;      ///< how far the step comes back
-  std::string verdict;     ///< on the new file; "" if it was not asked for
-  std::string difference;  ///< from the verdict before; "" if they say the same
+  std::string replay;      ///< how exactly the step comes back
+  std::string verdict;     ///< of the new file; "" if it was not diagnosed
+  std::string difference;  ///< difference from the verdict before; "" if they say the same
 };
 
 std::set<Private> wanted(const RedactArguments& arguments) {
@@ -33,7 +33,7 @@ std::set<Private> wanted(const RedactArguments& arguments) {
   return what;
 }
 
-/// How far the step comes back, in words.
+/// How exactly the step comes back, in words.
 std::string replay_text(const Reproduction& r, std::size_t ops) {
   if (r.failed_ops > 0)
     return std::to_string(r.failed_ops) + " of " + std::to_string(ops) +
@@ -64,7 +64,7 @@ Checked check(const std::string& path, const RedactArguments& arguments, const V
           verdict_line(now.verdict, now.verdict.culprit.module), difference(before, now.verdict)};
 }
 
-/// The verdict with its operation called as in the new file.
+/// The verdict with its operation named as in the new file.
 Verdict as_written(Verdict verdict, Redactor& redactor, bool renames) {
   CulpritInfo& culprit = verdict.culprit;
   const std::vector<OpRow>& ops = redactor.doc().ops;
@@ -76,7 +76,7 @@ Verdict as_written(Verdict verdict, Redactor& redactor, bool renames) {
   return verdict;
 }
 
-/// Reports beside the original, which say what was in it.
+/// Reports beside the original, which describe what was in it.
 std::vector<std::string> reports_beside(const std::string& snapshot) {
   std::vector<std::string> found;
   for (const char* ending : {".json", ".md", ".replay.h5", ".rehearsal.json", ".repro.py", ".repro.cpp"}) {
@@ -126,7 +126,7 @@ void print(const Common& common, const RedactArguments& arguments, const Redacto
     std::printf("beside      not redacted: the original's %s; give away the new file alone\n", names.c_str());
 }
 
-/// `crash`: what a kernel crashed at before; nothing is diagnosed then.
+/// `crash`: what an earlier kernel crashed at; then nothing is diagnosed.
 int redacted(const Common& common, const RedactArguments& arguments, const std::string& crash,
              const Doing& doing) {
   auto replayer = open_snapshot(common);
@@ -146,7 +146,7 @@ int redacted(const Common& common, const RedactArguments& arguments, const std::
   Redactor redactor(replayer->reader(), before.doc, {wanted(arguments), arguments.drop});
   Sharing sharing = sharing_of(redactor.doc());
   for (std::string& line : redactor.gone()) sharing.redacted.push_back(std::move(line));
-  // What an earlier copy says of its original may hold names as well.
+  // What an earlier copy says of its original may contain names as well.
   const bool renames = wanted(arguments).count(Private::names) != 0;
   if (renames) sharing.verdict.clear();
   if (checks && sharing.verdict.empty())
@@ -161,7 +161,7 @@ int redacted(const Common& common, const RedactArguments& arguments, const std::
     Verdict expected = as_written(before.verdict, redactor, renames);
     if (redactor.graphs_go() && !expected.culprit.inside.empty())
       expected.culprit.op = expected.culprit.inside;
-    if (redactor.values_go()) expected.reproduction = {};  // said in words of its own
+    if (redactor.values_go()) expected.reproduction = {};  // reported in a sentence of its own
     checked = check(arguments.output, arguments, expected, say);
   } else {
     checked.replay = crash.empty() ? "not tried" : "not tried: a kernel crashed (" + crash + ")";
@@ -177,7 +177,7 @@ int redact_command(const Common& common, const RedactArguments& arguments) {
   if (const Status free = free_place(arguments.output); !free) return fail(free.error());
   return sheltered([&](const Doing& doing) { return redacted(common, arguments, "", doing); },
                    [&](const std::string& crash) {
-                     // Whether or not it was written before the crash: it is ours, and made again.
+                     // Written by this command, before the crash or not: it is made again.
                      std::error_code ignored;
                      fs::remove(arguments.output, ignored);
                      return redacted(common, arguments, crash, [](const std::string&) {});

@@ -47,7 +47,7 @@ Status write_run(SnapshotWriter& writer, const std::string& group, const RunResu
 }
 
 /// The trace with the statistics and the culprit that replay found: a step that was not watched was recorded
-/// without. Values stay in the recording.
+/// without them. Values stay in the recording.
 void add_trace(const SnapshotDoc& found, SnapshotDoc& doc) {
   doc.basis = found.basis;
   doc.gate = found.gate;

@@ -1,4 +1,4 @@
-// nanquest-replay rewind: the steps on a snapshot's tape once more, from its anchor up to the incident, and
+// nanquest-replay rewind: runs the steps on a snapshot's tape again, from its anchor up to the incident, and
 // then with one thing changed at a time.
 #include "replay/rewind/rewind.h"
 
@@ -18,7 +18,7 @@
 namespace nanquest::cli {
 namespace {
 
-/// What a rehearsal with the program itself found is worth more, and stays.
+/// The result of a rehearsal with the program itself is worth more, and stays.
 bool may_write(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return true;
@@ -92,7 +92,7 @@ Result<Check> check(const Rewind& rewind, c10::Device device) {
   if (!verified) return verified.error();
   Check c{.result = *verified};
   c.agreement = reproduction_of(c.result).agreement();
-  // Another device rounds otherwise; within bounds with the same NaN and Inf it is the same incident.
+  // Another device rounds differently; within bounds and with the same NaN and Inf it is the same incident.
   c.reached = c.agreement == Agreement::bit_for_bit || c.agreement == Agreement::within_bounds;
   c.first = rewind.step_of(0);
   c.last = rewind.steps().empty() ? c.first : rewind.steps().back().step;

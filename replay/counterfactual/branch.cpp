@@ -13,14 +13,14 @@
 namespace nanquest {
 namespace {
 
-/// One argument of an op with what it is to read instead.
+/// One argument of an op, and what it is to read instead.
 struct Replaced {
   std::size_t position;
   TensorId row;
   at::Tensor mask;
 };
 
-/// Floating arguments of `forward` that `mask` reaches.
+/// Floating arguments of `forward` to which `mask` applies.
 std::vector<Replaced> replaced_arguments(const Case& c, std::int32_t forward, const at::Tensor& mask,
                                          const std::vector<std::int64_t>& reduced) {
   std::vector<Replaced> found;
@@ -39,7 +39,7 @@ at::Tensor put(const at::Tensor& t, const at::Tensor& mask, double value) {
   return at::where(mask, at::full({}, value, t.options()), t);
 }
 
-/// A number at which `forward` and its slope are finite wherever it is put.
+/// A number at which `forward` and its slope are finite.
 std::optional<double> safe_number(const Case& c, std::int32_t forward, const std::vector<Replaced>& where) {
   for (const double value : {0.5, 2.0, 1.0}) {
     std::vector<c10::IValue> arguments = c.values(forward).arguments;
@@ -85,7 +85,7 @@ RunOptions reading_instead(const Case& c, std::int32_t forward, const std::vecto
   return options;
 }
 
-/// As many elements beside those of each mask, as far as there are any; empty if a mask leaves none.
+/// As many other elements as in each mask, as far as there are any; empty if a mask leaves none.
 std::vector<Replaced> elsewhere(std::vector<Replaced> where) {
   for (Replaced& r : where) {
     r.mask = spread_choice(at::logical_not(r.mask), count_true(r.mask));
@@ -94,7 +94,7 @@ std::vector<Replaced> elsewhere(std::vector<Replaced> where) {
   return where;
 }
 
-/// The first floating tensor of `op` gets `n` elements of `value`.
+/// In the first floating tensor of `op`, `n` elements become `value`.
 std::optional<RunOptions> elements_set(const Case& c, std::int32_t op, std::int64_t n, double value) {
   const std::vector<Case::TensorArgument> arguments = c.tensor_arguments(op);
   if (arguments.empty()) return std::nullopt;
@@ -153,7 +153,7 @@ Change equal_infinities(const Case& c, std::int32_t op) {
   change.size = ChangeSize::op;
   change.price = Price::protect_op;
   const std::string name = plain_name(*c.row(op));
-  // The recursion that the op is part of has more of its kind; where nothing is infinite nothing changes.
+  // The recursion that the op is part of has more ops of its kind; where nothing is infinite nothing changes.
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(c.doc().ops.size()); ++i) {
     if (c.row(i)->phase != c.row(op)->phase || plain_name(*c.row(i)) != name) continue;
     const auto a = argument_position(*c.row(i), "self"), b = argument_position(*c.row(i), "other");

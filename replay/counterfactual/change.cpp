@@ -13,7 +13,7 @@ std::string precision_text(Precision precision) {
 
 namespace {
 
-/// Adds the edits of `more` that `edit` has none for.
+/// Adds the edits of `more` for which `edit` has none.
 void add(TraceEdit& edit, const TraceEdit& more) {
   edit.op_precision.insert(more.op_precision.begin(), more.op_precision.end());
   edit.module_precision.insert(more.module_precision.begin(), more.module_precision.end());
@@ -22,7 +22,7 @@ void add(TraceEdit& edit, const TraceEdit& more) {
   edit.output_edit.insert(more.output_edit.begin(), more.output_edit.end());
 }
 
-/// What tells one change from another: two may say the same of different ops.
+/// What distinguishes changes: two may have the same text for different ops.
 std::string key_of(const Change& change) {
   std::string key = change.text;
   const TraceEdit& edit = change.options.edit;

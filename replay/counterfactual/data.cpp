@@ -29,7 +29,7 @@ bool has_samples(const SnapshotDoc& doc, const NamedTensor& t, std::int64_t batc
          doc.slots[t.slot].bytes == static_cast<std::uint64_t>(elements(t)) * dtype_size(t.dtype);
 }
 
-/// Runs `write` on the value before anybody reads it.
+/// Runs `write` on the value before it is first read.
 void write_at(OutsidePlace place, const std::function<void(const at::Tensor&)>& write, TraceEdit& edit) {
   if (place.host_write == kNone)
     edit.slot_edit[place.slot] = [write](at::Tensor& storage) { write(storage); };
@@ -40,7 +40,7 @@ void write_at(OutsidePlace place, const std::function<void(const at::Tensor&)>& 
     };
 }
 
-/// `write` on an outside value: its elements of a `kind` are replaced by what `becomes` says.
+/// `write` on an outside value: its elements of a `kind` are replaced by `becomes`.
 Change repaired(const Case& c, OutsidePlace place, const std::string& what, const std::string& kind,
                 const std::string& becomes, const std::function<void(const at::Tensor&)>& write) {
   Change change;
@@ -160,7 +160,7 @@ Change open_masked_rows(const Case& c, std::int32_t op, std::string_view argumen
       if (first >= stack.size() || !stack[first].isTensor()) return false;
       const at::Tensor x = stack[first].toTensor();
       if (x.dim() == 0 || !x.is_floating_point()) return false;
-      // One row of an unrelated op becomes zero: as large an intervention, in the wrong place.
+      // One row of an unrelated op's result becomes zero: as large an intervention, in the wrong place.
       at::Tensor copy = x.clone();
       copy.select(0, 0).zero_();
       stack[first] = copy;

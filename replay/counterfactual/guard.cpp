@@ -11,7 +11,7 @@
 namespace nanquest {
 namespace {
 
-/// Small number whose square root still has a derivative far inside the format.
+/// Small number whose square root still has a derivative well inside the format.
 double root_eps(at::ScalarType type) {
   return type == at::kHalf ? 1e-3 : type == at::kDouble ? 1e-16 : 1e-8;
 }
@@ -30,14 +30,12 @@ double unit_eps(at::ScalarType type) {
   }
 }
 
-/// Elements of [from, to) become `to`, as a clamp would have it in every format; what lies below is another
-/// fault.
+/// Elements of [from, to) become `to`, as with a clamp in every format; smaller ones are another fault.
 void raise(const at::Tensor& t, double from, double to) {
   t.masked_fill_(at::logical_and(t >= from, t < to), to);
 }
 
-/// `type` is the format that the step was recorded in: a guard is the same number in whatever the step runs
-/// in.
+/// `type` is the format that the step was recorded in: a guard is the same number whatever the step runs in.
 void apply(const at::Tensor& t, Guard guard, at::ScalarType type) {
   if (!t.is_floating_point() && guard != Guard::zero_to_one) return;
   switch (guard) {
@@ -92,7 +90,7 @@ RunOptions written(std::int32_t op, std::size_t position, const Write& write) {
   return options;
 }
 
-/// The format of what `op` reads as `argument`, as recorded.
+/// The format of argument `argument` of `op`, as recorded.
 at::ScalarType type_of(const Case& c, std::int32_t op, std::string_view argument) {
   const auto position = argument_position(*c.row(op), argument);
   const std::vector<c10::IValue>& given = c.values(op).arguments;
@@ -102,7 +100,7 @@ at::ScalarType type_of(const Case& c, std::int32_t op, std::string_view argument
   return at::kFloat;
 }
 
-/// True if `write` changes some of what `op` reads as `argument` and leaves some as it is.
+/// True if `write` changes some elements of argument `argument` of `op` and leaves some as they are.
 bool is_partial(const Case& c, std::int32_t op, std::size_t position, const Write& write) {
   const std::vector<c10::IValue>& given = c.values(op).arguments;
   if (position >= given.size()) return false;
@@ -111,8 +109,8 @@ bool is_partial(const Case& c, std::int32_t op, std::size_t position, const Writ
   return false;
 }
 
-/// What `write` puts into the argument at `position` put into as many elements of another one that `op`
-/// reads; nothing if it reads no other, or `write` changes nothing.
+/// The change that `write` makes to the argument at `position` applied to as many elements of another
+/// argument of `op`; nothing if there is no other, or `write` changes nothing.
 std::optional<RunOptions> on_another_argument(const Case& c, std::int32_t op, std::size_t position,
                                               const Write& write) {
   const std::vector<c10::IValue>& given = c.values(op).arguments;
@@ -132,7 +130,8 @@ std::optional<RunOptions> on_another_argument(const Case& c, std::int32_t op, st
   return std::nullopt;
 }
 
-/// `write` on what `op` reads as `argument`, before it reads it; `text` says what that is, up to the op.
+/// `write` on argument `argument` of `op`, before the op reads it; `text` says what it does, up to the op's
+/// name.
 Change writing_argument(const Case& c, std::int32_t op, std::string_view argument, const std::string& text,
                         const Write& write) {
   Change change;
@@ -157,7 +156,7 @@ Change writing_argument(const Case& c, std::int32_t op, std::string_view argumen
   return change;
 }
 
-/// What is close to 1 or -1, and is not, as "1 - 0.0005".
+/// A number close to 1 or -1, but not equal, as "1 - 0.0005".
 std::string bound_text(double bound) {
   const double one = bound < 0 ? -1 : 1;
   const double off = bound - one;
@@ -165,7 +164,7 @@ std::string bound_text(double bound) {
   return number_text(one) + (off < 0 ? " - " : " + ") + number_text(std::abs(off));
 }
 
-/// [low, high] in words; "" for an end that is open.
+/// [low, high] in words; "" for an open end.
 std::string interval_text(double low, double high) {
   if (std::isnan(low)) return "at most " + bound_text(high);
   if (std::isnan(high)) return "at least " + bound_text(low);
@@ -195,13 +194,13 @@ Change regularise_matrix(const Case& c, std::int32_t op, std::string_view argume
     if (t.dim() < 2 || !t.is_floating_point()) return;
     const std::int64_t n = std::min(t.size(-1), t.size(-2));
     const double size = std::max(finite_amax(t), 1e-3);
-    // Small beside the matrix, large beside the format's rounding, and a different one in each row.
+    // Small compared with the matrix, large compared with the format's rounding, and different in each row.
     t.diagonal(0, -2, -1).add_((at::arange(1, n + 1, t.options()) / static_cast<double>(n)) * (size * 1e-2));
   };
   Change change =
       writing_argument(c, op, argument, "a small diagonal of different numbers added before ", write);
   if (const auto position = argument_position(*c.row(op), argument)) {
-    // What is singular, or has an eigenvalue twice, stays so.
+    // A matrix that is singular, or has a repeated eigenvalue, stays so.
     change.placebo = {written(op, *position, [](const at::Tensor& t) { t.mul_(2); })};
     change.placebo_text = "the matrices doubled before " + c.op_text(op);
   }

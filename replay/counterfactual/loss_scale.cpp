@@ -12,8 +12,8 @@
 namespace nanquest {
 namespace {
 
-/// is_number asked of the tables alone, so that a long trace costs no run: a constant, a value from outside,
-/// or the statistics of a tensor of one element.
+/// Decides is_number from the tables only, so that a long trace costs no run: a constant, a value from
+/// outside, or the statistics of a tensor of one element.
 bool is_number(const Case& c, const ArgRow& arg, double number) {
   if (arg.kind == ArgKind::real) return arg.real == number;
   if (arg.kind == ArgKind::integer) return static_cast<double>(arg.integer) == number;
@@ -65,7 +65,7 @@ std::optional<Change> smaller_loss_scale(const Case& c, int halvings) {
   change.text = "loss scale " + number_text(smaller) + " instead of " + number_text(scale);
   change.kind = ChangeKind::hyperparameter;
   change.size = ChangeSize::op;
-  change.price = Price::other_format;  // a setting, and it costs nothing
+  change.price = Price::other_format;  // a setting, which costs nothing
   add_precision_placebo(c, change, c.op_index(), Precision::fp32);
   return change;
 }

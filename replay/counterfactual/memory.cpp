@@ -92,7 +92,7 @@ Change undone_write(const Case& c, std::int32_t host_write) {
   change.kind = ChangeKind::data;
   change.size = ChangeSize::op;
   change.price = Price::data_repair;
-  // The bytes as an op read them last, before the write.
+  // The bytes as an op last read them, before the write.
   std::int32_t reader = kNone;
   std::size_t position = 0;
   for (const TraceGraph::Read& read : c.graph().reads(SlotId{slot})) {
@@ -114,7 +114,7 @@ Change undone_write(const Case& c, std::int32_t host_write) {
     if (written.empty() || !written[0].defined() || !bytes->defined()) return;
     if (written[0].numel() == bytes->numel()) written[0].copy_(bytes->to(written[0].scalar_type()));
   };
-  // Another outside storage changed as little.
+  // Another outside storage with as small a change.
   if (const std::int32_t other = placebo_slot(c, slot); other != kNone) {
     RunOptions options;
     options.edit.slot_edit[other] = [](at::Tensor& storage) {

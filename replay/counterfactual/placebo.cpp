@@ -33,8 +33,8 @@ bool related(const std::string& path, const std::string& other) {
   return inside(path, other) || inside(other, path);
 }
 
-/// Ops whose change could matter: the culprit, what its inputs were made of, and what reads its result. An op
-/// that only shares a far ancestor's module may still be chosen: that is what a placebo is.
+/// Ops whose change could matter: the culprit, those from which its inputs were computed, and the readers of
+/// its result. An op that only shares a far ancestor's module may still be chosen as a placebo.
 std::set<std::int32_t> relevant_ops(const Case& c, std::int32_t op) {
   std::set<std::int32_t> relevant = {op};
   for (std::int32_t i : c.readers(op)) relevant.insert(i);
@@ -45,7 +45,7 @@ std::set<std::int32_t> relevant_ops(const Case& c, std::int32_t op) {
   return relevant;
 }
 
-/// Everything that `op` was computed from, as far back as the trace goes.
+/// Everything from which `op` was computed, as far back as the trace goes.
 std::set<std::int32_t> ancestors(const Case& c, std::int32_t op) {
   std::set<std::int32_t> found;
   std::vector<std::int32_t> open = {op};
@@ -72,8 +72,9 @@ std::int32_t placebo_op(const Case& c, std::int32_t op) {
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(doc.ops.size()); ++i) {
     const std::int64_t n = float_elements(doc, doc.ops[i]);
     if (n == 0 || relevant.count(i) || c.tensor_arguments(i).empty()) continue;
-    // What the culprit was computed from could help, so it comes first: a placebo that can't heal says
-    // nothing. Then the same op elsewhere is best, the same phase, the nearest size.
+    // Ops from which the culprit was computed come first, because a change there could help: a placebo that
+    // cannot help says nothing. Then the same op elsewhere is best, then the same phase, then the nearest
+    // size.
     const double ratio = static_cast<double>(std::min(n, size)) / static_cast<double>(std::max(n, size));
     const double score = ratio + (doc.ops[i].name == wanted->name ? 4 : 0) +
                          (doc.ops[i].phase == wanted->phase ? 2 : 0) + (before.count(i) ? 8 : 0);

@@ -9,7 +9,7 @@
 namespace nanquest {
 namespace {
 
-/// Ends at half the range of the format that `op` was recorded in, in whatever the step runs in.
+/// Clamps to half the range of the format that `op` was recorded in, whatever the step runs in.
 std::function<void(std::vector<at::Tensor>&)> saturating(const Case& c, std::int32_t op) {
   std::vector<std::optional<double>> limits;
   for (const at::Tensor& t : c.values(op).outputs)

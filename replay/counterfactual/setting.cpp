@@ -14,7 +14,7 @@
 namespace nanquest {
 namespace {
 
-/// Puts `sane` where `value` holds `found`: a number, a tensor of one element, or entries of a list.
+/// Puts `sane` where `value` is `found`: a number, a tensor of one element, or entries of a list.
 bool put_sane(c10::IValue& value, double found, double sane) {
   if (is_number(value, found, NumberAs::one_element)) {
     value = with_number(value, sane);
@@ -32,7 +32,7 @@ bool put_sane(c10::IValue& value, double found, double sane) {
   return any;
 }
 
-/// Puts `sane` where a number, or a tensor that is one, is not finite.
+/// Puts `sane` where a number, or a tensor of one element, is not finite.
 void put_finite(c10::IValue& value, double sane) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (value.isTensor() && (!value.toTensor().defined() || value.toTensor().dim() > 0)) return;
@@ -78,7 +78,7 @@ Change replace_setting(const Case& c, std::int32_t op, const Setting& setting) {
     const std::string other = plain_name(row);
     if (other == name && row.overload == c.row(op)->overload)
       change.options.edit.op_edit[i] = edit_at(setting.position);
-    else if (other == name + "_backward")  // is given the same setting, at a place of its own
+    else if (other == name + "_backward")  // has the same setting, as an argument of its own
       if (const auto position = argument_position(row, argument))
         change.options.edit.op_edit[i] = edit_at(*position);
   }
@@ -94,7 +94,7 @@ Change replace_bad_numbers(const Case& c, std::int32_t op, Phase phase) {
   change.size = ChangeSize::op;
   change.price = Price::protect_op;
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(c.doc().ops.size()); ++i) {
-    // What is no operator (a range of the profiler's, bytes from the host) is given no numbers.
+    // Entries that are no operators (a profiler range, bytes from the host) have no number arguments.
     const bool runs = c.row(i)->name.starts_with("aten::") && !(c.row(i)->flags & (kOpOpaque | kOpFailed));
     if (c.row(i)->phase != phase || !runs) continue;
     const std::string name = plain_name(*c.row(i));

@@ -11,7 +11,7 @@ void zero_all_non_finite(std::vector<at::Tensor>& outputs) {
   for (const at::Tensor& t : outputs) zero_non_finite(t);
 }
 
-/// What is non-finite of the op's results, and of what differentiates it, is 0.
+/// Non-finite results of the op, and of its derivative, become 0.
 TraceEdit without(const Case& c, std::int32_t op) {
   TraceEdit edit;
   edit.output_edit[op] = zero_all_non_finite;

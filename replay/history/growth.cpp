@@ -12,25 +12,25 @@ namespace nanquest {
 namespace {
 
 constexpr int kMinPoints = 8, kMinRisingPoints = 5;
-/// Of the series that are said to have grown, so many may have done it by chance.
+/// Expected number of reported series that grew by chance only.
 constexpr double kChanceShare = 0.05;
 constexpr std::size_t kWindows[] = {64, 16};
 constexpr double kRisingShare = 0.75;
-/// A series whose last steps each multiplied it by so much runs away, however few they are: no data does that
-/// twice in a row.
+/// A series that each of the last steps multiplied by this much runs away, however few the steps are: no data
+/// does that twice in a row.
 constexpr double kRunaway = 16;
 constexpr std::size_t kMinRunaway = 3;
-/// Weights of more than kLeapTo that were kLeap times smaller when they were last looked at: an update did
-/// that, no batch.
+/// Weights larger than kLeapTo that were kLeap times smaller when last looked at: an update did that, not a
+/// batch.
 constexpr double kLeap = 256, kLeapTo = 1000;
-/// Of so many steps the updates are looked at for one that made a layer leap.
+/// The updates of this many steps are searched for one that made a layer leap.
 constexpr std::size_t kLastUpdates = 16;
-/// By so much what begins at zero and grows evenly may grow in the later half of its steps: one, and the
-/// scatter of it.
+/// A series that begins at zero and grows evenly may grow by this much in the later half of its steps: one
+/// bit, and its scatter.
 constexpr double kEvenBits = 1.25;
-/// An update that made weights so many times what they were, and as large as that at least, ruined them.
+/// An update that made weights this many times larger, and at least this large, ruined them.
 constexpr double kRuin = 8, kRuinTo = 1;
-/// A rate that is so many times larger than any before it was not meant.
+/// A learning rate this many times larger than any before it was not intended.
 constexpr double kRateJump = 1000;
 constexpr std::size_t kLastRates = 2;
 
@@ -40,7 +40,7 @@ bool should_stay(const std::string& column) {
          column.find("amax") != std::string::npos;
 }
 
-/// Tables of one column a layer, as the probe's history names them.
+/// Tables of one column per layer, named as in the probe's history.
 bool is_layer_table(const std::string& name) {
   return name == "grad_norm" || name == "grad_amax" || name == "weight_norm" || name == "weight_amax";
 }
@@ -55,8 +55,8 @@ double threshold_bits(const std::string& table, const std::string& column) {
                                                                                                        : 1.0;
 }
 
-/// The column, one value a row; NaN where `measured` says that the row only repeats one before. An empty
-/// `measured` stands for a history that measured always.
+/// The column, one value per row; NaN where `measured` shows that the row only repeats an earlier one. An
+/// empty `measured` stands for a history that measured always.
 std::vector<double> column_of(const SeriesTable& table, std::size_t column,
                               const std::vector<double>& measured) {
   std::vector<double> series;
@@ -80,8 +80,8 @@ std::vector<double> column_named(const SnapshotDoc& doc, const char* table, cons
 
 /// A series that was looked at.
 struct RisingSeries {
-  std::optional<Growth> growth;  ///< where it rises enough to be said
-  double chance = 1;             ///< of rising as much
+  std::optional<Growth> growth;  ///< where it rises enough to be reported
+  double chance = 1;             ///< of rising this much
 };
 
 /// The last `window` rows of `all`.
@@ -136,7 +136,7 @@ std::optional<Growth> leap(const std::vector<double>& all) {
   return g;
 }
 
-/// The update that made a layer leap, as its ratio to the weights before it tells: those before the first
+/// The update that made a layer leap, shown by its ratio to the weights before it: those before the first
 /// step are in no row. `norms`: the layer's weight_norm.
 std::optional<Growth> leap_of_update(const SnapshotDoc& doc, const std::string& layer,
                                      const std::vector<double>& norms, const std::vector<double>& measured) {
@@ -146,7 +146,7 @@ std::optional<Growth> leap_of_update(const SnapshotDoc& doc, const std::string& 
   for (std::size_t r = rows; r-- > 0 && rows - r <= kLastUpdates;) {
     if (!(ratios[r] > kLeap && largest[r] > kLeapTo) || !std::isfinite(norms[r]) || !std::isfinite(ratios[r]))
       continue;
-    // The update is all but the whole of what the weights are after it.
+    // The update is nearly all of the weights after it.
     Growth g;
     g.first = norms[r] / ratios[r], g.last = norms[r];
     g.series = {g.first, g.last};
@@ -167,7 +167,7 @@ RisingSeries growth_of(const SnapshotDoc& doc, const SeriesTable& table, std::si
   if (table.name == "weight_norm")
     if (auto g = leap_of_update(doc, table.columns[column], all, measured)) return {std::move(g), 0};
   const double threshold = threshold_bits(table.name, table.columns[column]);
-  // Too few points where there could be more: the rest lies further back.
+  // Too few points in the window although the history has more: uses the rest, too.
   const bool sparse =
       !measured.empty() &&
       std::count_if(all.end() - static_cast<std::ptrdiff_t>(std::min(kWindows[0], all.size())), all.end(),
@@ -184,13 +184,13 @@ RisingSeries growth_of(const SnapshotDoc& doc, const SeriesTable& table, std::si
   return best;
 }
 
-/// A factor of a LoRA adapter, of PEFT or ours.
+/// Whether it is a factor of a LoRA adapter, of PEFT or ours.
 bool of_adapter(const std::string& column) {
   return column.find("lora_A") != std::string::npos || column.find("lora_B") != std::string::npos;
 }
 
-/// Whether the later half of the series, oldest first, grew by more than what begins at zero and grows evenly
-/// does in it: it doubles.
+/// Whether the later half of the series, oldest first, grew by more than one that begins at zero and grows
+/// evenly: such a series doubles.
 bool more_than_evenly(const std::vector<double>& series) {
   const auto usable = [](double x) { return std::isfinite(x) && x > 0; };
   const auto middle =

@@ -9,7 +9,7 @@ namespace nanquest {
 namespace {
 
 /// The share of all orders of `n` numbers in which at least `rising` pairs rise. Inserting the k-th number
-/// adds 0 … k - 1 rising pairs, each as likely.
+/// adds 0 … k - 1 rising pairs, each equally likely.
 double chance_of_rising(std::size_t n, std::size_t rising) {
   std::vector<double> share = {1};  // by the number of rising pairs
   for (std::size_t k = 2; k <= n; ++k) {

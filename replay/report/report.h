@@ -10,15 +10,15 @@
 namespace nanquest {
 
 struct TextStyle {
-  bool colour = false;    ///< ANSI colours; the caller asks the terminal and NO_COLOR
-  int width = 100;        ///< columns to wrap at
-  bool full = true;       ///< false: about ten lines, long texts cut
-  /// What was done to the file before it was read; said also where `full` is not. "" for nothing.
+  bool colour = false;  ///< ANSI colours; the caller asks the terminal and NO_COLOR
+  int width = 100;      ///< columns to wrap at
+  bool full = true;     ///< false: about ten lines, long texts cut
+  /// How the file was changed before it was read; printed also without `full`. "" for an unchanged file.
   std::string file = {};
   std::string next = {};  ///< last line: what to type next; "" for none
 };
 
-/// What, where, why, what to do, what was tried, how certain; if `full` all evidence and trials as well.
+/// What, where, why, what to do, what was tried, how certain; with `full` all evidence and trials as well.
 std::string to_text(const Verdict& verdict, const TextStyle& style = {});
 
 /// Three lines: what and where, why, what to do and whether it was tried.

@@ -46,7 +46,7 @@ std::string circumstances(const Case& c, std::int32_t op) {
 
 constexpr const char* kHowToBuild =
     "Build it against LibTorch (T=$(python3 -c 'import torch; print(torch.__path__[0])')):\n";
-// libtorch.so of a CUDA wheel needs every CUDA library to start, so only who wants them links it.
+// libtorch.so of a CUDA wheel needs every CUDA library to start, so it is linked only if needed.
 constexpr const char* kOnAGpu = "For a GPU put -Wl,--no-as-needed -ltorch before -ltorch_cpu.\n";
 
 /// Every line of `text` with `mark` before it.
@@ -93,14 +93,13 @@ Result<Repro> make_repro(const Case& c, std::int32_t op, const std::string& stem
                  kPythonHead + *python_call + forward + python.preparation(c.doc(), call) +
                  "TITLE = " + title + "\n" + python.constants(call) +
                  "FORWARD = " + (forward.empty() ? "None" : "forward") + "\n" + kPythonTail;
-  repro.cpp =
-      commented("// ", repro.title + how + stem + " [DEVICE] " + ends + kHowToBuild +
-                           "g++ -std=c++20 -DNDEBUG -isystem $T/include " + stem + ".cpp -o " + stem +
-                           " -L$T/lib -ltorch_cpu -lc10 -Wl,-rpath,$T/lib\n" + kOnAGpu) +
-      kCppHead + "#define STEM " + in_quotes(stem) + "\nstatic const char* const kTitle = " + title +
-      ";\nstatic const char* const kName = " + in_quotes(c.row(op)->name) +
-      ";\nstatic const char* const kOverload = " + in_quotes(c.row(op)->overload) + ";\n\n" + *cpp_call +
-      cpp.preparation(c.doc(), call) + cpp.constants(call) + kCppTail;
+  repro.cpp = commented("// ", repro.title + how + stem + " [DEVICE] " + ends + kHowToBuild +
+                                   "g++ -std=c++20 -DNDEBUG -isystem $T/include " + stem + ".cpp -o " + stem +
+                                   " -L$T/lib -ltorch_cpu -lc10 -Wl,-rpath,$T/lib\n" + kOnAGpu) +
+              kCppHead + "#define STEM " + in_quotes(stem) + "\nstatic const char* const kTitle = " + title +
+              ";\nstatic const char* const kName = " + in_quotes(c.row(op)->name) +
+              ";\nstatic const char* const kOverload = " + in_quotes(c.row(op)->overload) + ";\n\n" +
+              *cpp_call + cpp.preparation(c.doc(), call) + cpp.constants(call) + kCppTail;
   repro.safetensors = store.file();
   return repro;
 }

@@ -17,7 +17,7 @@
 namespace nanquest {
 namespace {
 
-/// As zlib's crc32 has it: the programs compute it too.
+/// Like zlib's crc32: the programs compute it too.
 std::uint32_t crc32(const at::Tensor& contiguous) {
   const auto* bytes = static_cast<const unsigned char*>(contiguous.const_data_ptr());
   std::uint32_t crc = 0xffffffffu;
@@ -33,7 +33,7 @@ bool same_place(const TensorRow& a, const TensorRow& b) {
          a.strides == b.strides;
 }
 
-/// What is on record of `made`, which the op has just given: `row` is where it was recorded, if it was.
+/// What is recorded of `made`, which the op has just returned: `row` is where it was recorded, if it was.
 RecordedOutput recorded(const Case& c, TensorId row, const at::Tensor& made) {
   RecordedOutput out;
   const auto here = made.defined() ? stats_of(made, /*hash=*/true) : std::nullopt;
@@ -58,7 +58,7 @@ std::vector<TensorId> rows_of(const Case& c, OpId op, std::size_t position) {
   return rows;
 }
 
-/// Runs the op on copies of its arguments and fills in what it makes, and where.
+/// Runs the op on copies of its arguments and fills in its results and their places.
 void run_alone(const Case& c, OpId op, RecordedCall& call) {
   const at::AutoGradMode as_a_program_has_it(true);
   const std::vector<c10::IValue> arguments = copies_of(call.arguments);

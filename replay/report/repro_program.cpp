@@ -11,7 +11,7 @@
 namespace nanquest {
 namespace {
 
-/// What a reader can't see in the value: how large stored tensors are, and what is not finite.
+/// What can't be seen in the value: how large stored tensors are, and what is not finite.
 std::string about(const c10::IValue& value) {
   if (value.isDouble())
     return std::isfinite(value.toDouble()) ? "" : "not finite: a number that the program chose";
@@ -36,7 +36,7 @@ std::string joined(const std::vector<std::string>& parts) {
   return text;
 }
 
-/// The recorded number of threads; "" if it is not on record.
+/// The recorded number of threads; "" if it is not recorded.
 std::string threads_of(const SnapshotDoc& doc) {
   const auto entry = doc.environment.find("num_threads");
   const bool number = entry != doc.environment.end() && !entry->second.empty() && entry->second.size() < 4 &&

@@ -1,4 +1,4 @@
-/// repro_program: what of the two programs belongs to one op. Private to replay/report.
+/// repro_program: the parts of the two programs that belong to one op. Private to replay/report.
 #pragma once
 
 #include <string>
@@ -16,13 +16,13 @@ class Program {
   Program(const Language& language, TensorStore& store) : is_(language), store_(store) {}
 
   /// The function `name`, which makes the arguments of the call (in Python also names the op, and returns
-  /// `more`). Fails with `unsupported` if one of them can't be written down. Tensors are stored under
+  /// `more`). Fails with `unsupported` if one of them can't be written as source. Tensors are stored under
   /// `prefix`.
   Result<std::string> call(const std::string& name, const OpRow& op, const RecordedCall& call,
                            const std::string& prefix = "", const std::string& more = "");
-  /// The function `prepare`: threads, switches and the generator as they were.
+  /// The function `prepare`: sets threads, switches and the generator as recorded.
   std::string preparation(const SnapshotDoc& doc, const RecordedCall& call);
-  /// Which arguments hold results, what was recorded of the outputs, which formats are wider.
+  /// Which arguments are results, what was recorded of the outputs, which formats are wider.
   std::string constants(const RecordedCall& call) const;
   /// The tensors as a list: "[…, None]".
   std::string tensors(const std::vector<at::Tensor>& tensors, const std::string& prefix);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kNotTheOp = "repro: no op made the bad values, so none can show it alone: ";
 
-/// How to get the culprit's op, or the first reader of bad values, in spite of all.
+/// How to get the culprit's op, or the first reader of bad values, all the same.
 std::string instead(const Case& c, const std::string& why) {
   if (!c.op()) return "";
   return " --op " + std::to_string(c.op_index()) + " writes a repro of " + c.op_text(c.op_index()) +

@@ -1,4 +1,4 @@
-/// repro_refusal: when the culprit alone can't show what went wrong. Private to replay/report.
+/// repro_refusal: when only the culprit can't show what went wrong. Private to replay/report.
 #pragma once
 
 #include <string>
@@ -8,11 +8,10 @@
 
 namespace nanquest {
 
-/// Success if an op of the step made the bad values; otherwise who held them, and what to do.
+/// Success if an op of the step made the bad values; otherwise what held them, and what to do.
 Status op_is_to_blame(const Case& c);
 
-/// Success if the culprit, run alone here as `call`, gives something that is not finite, as it was recorded
-/// to.
+/// Success if the culprit, run alone here as `call`, gives a non-finite result, as recorded.
 Status op_shows_it(const Case& c, const RecordedCall& call);
 
 /// "3 NaN and 1 Inf": what was recorded of the op's outputs; "no NaN or Inf".

@@ -40,7 +40,7 @@ std::optional<std::string> numbers_of(const at::Tensor& tensor,
       return std::memcmp(made.const_data_ptr(), element.const_data_ptr(), element.nbytes()) == 0;
     };
     double x = doubles.const_data_ptr<double>()[i];
-    if (std::isnan(x)) x = std::copysign(std::nan(""), x);  // what the text stands for
+    if (std::isnan(x)) x = std::copysign(std::nan(""), x);  // the number that the text stands for
     if (!same_bits(x)) return std::nullopt;
     std::string one = std::isfinite(x) ? shortest(x, same_bits) : text(x);
     if (!tensor.is_floating_point()) one = std::to_string(static_cast<std::int64_t>(x));
@@ -66,7 +66,7 @@ at::Tensor without_flags(at::Tensor tensor) {
   return tensor;
 }
 
-/// True if no two elements lie at one place, as far as sorted strides can tell.
+/// True if no two elements share a place, as far as sorted strides can show.
 static bool apart(const at::Tensor& t) {
   std::vector<std::pair<std::int64_t, std::int64_t>> dimensions;
   for (std::int64_t d = 0; d < t.dim(); ++d)
@@ -95,7 +95,7 @@ MemoryLayout layout_of(const at::Tensor& tensor) {
     layout.elements = t.as_strided({reach}, {1});
     layout.expanded = false;
   } else {
-    // Strides of dimensions of one element matter to kernels that ask for the order of channels.
+    // Strides of dimensions of one element matter to kernels that check the order of channels.
     const bool plain =
         layout.expanded ? t.is_contiguous() : t.strides() == at::detail::defaultStrides(t.sizes());
     layout.kind = plain ? MemoryLayout::Kind::plain : MemoryLayout::Kind::strided;

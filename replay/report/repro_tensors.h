@@ -1,5 +1,5 @@
-/// repro_tensors: tensors taken apart, so that a program can make them again: values and layout.
-/// Private to replay/report.
+/// repro_tensors: tensors taken apart, so that a program can make them again: values and strides. Private to
+/// replay/report.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,11 +12,11 @@
 
 namespace nanquest {
 
-/// The decimal number with the fewest digits, as "%g" writes it, of which `same` says that it is good enough;
-/// always with a point or an exponent.
+/// The decimal number with the fewest digits, as "%g" writes it, for which `same` is true; always with a
+/// point or an exponent.
 std::string shortest(double value, const std::function<bool(double)>& same);
 
-/// The elements of a contiguous tensor that is not complex, "1.5, -0.0", each as `text` spells a double;
+/// The elements of a contiguous tensor that is not complex, "1.5, -0.0", each as `text` writes a double;
 /// nothing if converting doubles to the tensor's type gives other bits (payloads of NaN, integers beyond
 /// 2^53).
 std::optional<std::string> numbers_of(const at::Tensor& tensor,
@@ -25,21 +25,21 @@ std::optional<std::string> numbers_of(const at::Tensor& tensor,
 /// The bytes of a contiguous tensor in hexadecimal digits.
 std::string hex_of(const at::Tensor& tensor);
 
-/// The tensor's memory as it is, the flags that say "read me conjugated, negated" left out.
+/// The tensor's memory as it is, without the flags "conjugated" and "negated".
 at::Tensor without_flags(at::Tensor tensor);
 
-/// Where the elements of a tensor lie.
+/// How the elements of a tensor are placed in memory.
 struct MemoryLayout {
   enum class Kind {
     plain,        ///< one after the other
-    strided,      ///< apart or in another order, each at a place of its own: `strides`
-    overlapping,  ///< several at one place, other than by expanding: `elements` is all memory from the first
-                  ///< to the last
+    strided,      ///< with gaps or in another order, each at a place of its own: `strides`
+    overlapping,  ///< several at one place, apart from expanding: `elements` is all memory from the first to
+                  ///< the last
   };
   Kind kind = Kind::plain;
-  at::Tensor elements;  ///< what has to be written down; expanded dimensions are left out
+  at::Tensor elements;  ///< what has to be written; without expanded dimensions
   std::vector<std::int64_t> strides;
-  bool expanded = false;  ///< to be expanded to its sizes at last
+  bool expanded = false;  ///< whether to expand it to its sizes at the end
 };
 MemoryLayout layout_of(const at::Tensor& tensor);
 

@@ -121,7 +121,7 @@ std::optional<std::string> ValueText::argument(const c10::IValue& v, const c10::
   return value(v, type ? type->repr_str() : "", name);
 }
 
-/// A tensor without gaps, in the order of its elements: as numbers if these give the same bits, else as
+/// A tensor without gaps, in the order of its elements: as numbers if these give the same bits, otherwise as
 /// bytes.
 std::optional<std::string> ValueText::contiguous(const at::Tensor& t, const std::string& name) {
   if (t.is_complex()) {

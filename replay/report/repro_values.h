@@ -1,8 +1,8 @@
-/// repro_values: arguments of an op written down as source, in Python and in C++ alike. Private to
-/// replay/report.
+/// repro_values: arguments of an op written as source, in Python and in C++ alike. Private to replay/report.
 ///
-/// One walk writes both: what differs is spelling (Language). The functions that the text calls (`numbers`,
-/// `bits`, `stored`, `strided`) stand in the fixed part of both programs (repro_python.cpp, repro_cpp.cpp).
+/// The same code writes both: only the syntax differs (Language). The functions that the text calls
+/// (`numbers`, `bits`, `stored`, `strided`) are in the fixed part of both programs (repro_python.cpp,
+/// repro_cpp.cpp).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,7 +19,7 @@ namespace nanquest {
 
 inline constexpr std::int64_t kInlineElements = 64;
 
-/// How a programming language spells constants.
+/// How a programming language writes constants.
 struct Language {
   const char *none, *no, *yes, *nan, *infinity, *device;
   const char *open, *close;  ///< of a shape, and of the elements of a list
@@ -30,17 +30,17 @@ struct Language {
 };
 extern const Language kPython, kCpp;
 
-/// Writes values down in one language.
+/// Writes values in one language.
 class ValueText {
  public:
   ValueText(const Language& language, TensorStore& store, const SharedMemories& shared)
       : is_(language), store_(store), shared_(shared) {}
 
-  /// One argument as an expression; in C++ one that makes a c10::IValue. Nothing if it can't be written down.
-  /// Tensors that don't fit into the program are stored as `name`.
+  /// One argument as an expression; in C++ one that makes a c10::IValue. Nothing if it can't be written.
+  /// Tensors that are too large for the program are stored as `name`.
   std::optional<std::string> argument(const c10::IValue& value, const c10::Argument& argument,
                                       const std::string& name);
-  /// A tensor with its layout, bit for bit.
+  /// A tensor with its strides, bit for bit.
   std::optional<std::string> tensor(const at::Tensor& tensor, const std::string& name);
   /// One value after the other: "2, 3".
   static std::string joined(at::IntArrayRef values);

@@ -14,14 +14,14 @@ constexpr int kIndent = 12;
 /// Collects "label   wrapped text" blocks.
 class Page {
  public:
-  /// `cut`: a block shows its first lines alone.
+  /// `cut`: only the first lines of a block are shown.
   Page(const TextStyle& style, bool cut) : style_(style), cut_(cut) {}
 
   std::string paint(const char* code, const std::string& text) const {
     return style_.colour ? "\033[" + std::string(code) + "m" + text + "\033[0m" : text;
   }
 
-  /// One labelled paragraph; `code` colours its label only, so that wrapping stays exact. At most `most`
+  /// One labelled paragraph; `code` colours only its label, so that wrapping stays exact. At most `most`
   /// lines where texts are cut.
   void block(const std::string& label, const std::string& text, const char* code = "1",
              std::size_t most = 2) {
@@ -105,7 +105,7 @@ void answers(Page& page, const Verdict& v, bool full) {
   page.block("confidence", confidence_text(v));
 }
 
-/// What stands behind the answers.
+/// The evidence for the answers.
 void evidence(Page& page, const Verdict& v) {
   if (const std::string blame = blame_text(v.blame); !blame.empty()) page.block("blame", blame);
   if (const std::string text = precision_text(v); !text.empty()) page.block("precision", text);

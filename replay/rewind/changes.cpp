@@ -50,7 +50,7 @@ std::vector<std::int32_t> moments_of(const SnapshotDoc& doc) {
   return moments;
 }
 
-/// Bits of fraction that computing keeps of a weight of `format`.
+/// Fraction bits of a weight of `format` that its computations use.
 int fraction_bits(const SnapshotDoc& doc) {
   return has_format(doc, DType::float16) ? 10 : has_format(doc, DType::bfloat16) ? 7 : 23;
 }

@@ -15,7 +15,7 @@ Error unsupported(const TapeStep& step, const std::string& what) {
   return {ErrorCode::unsupported, "at step " + std::to_string(step.step) + " " + what, ""};
 }
 
-/// True of a fused optimizer that was given a loss scale to take off.
+/// True for a fused optimizer that was given a loss scale to remove.
 bool unscales(const TraceGraph& graph, OpId id) {
   const OpRow& op = graph.op(id);
   const auto schema = c10::Dispatcher::singleton().findSchema({op.name, op.overload});

@@ -8,8 +8,8 @@
 namespace nanquest {
 namespace {
 
-/// Bytes that the host wrote are no operation of the program: how many there are depends on whether a
-/// loader's memory was used before.
+/// Bytes that the host wrote are no operation of the program: their number depends on whether a loader's
+/// memory was used before.
 std::vector<std::int32_t> operations(const SnapshotDoc& doc, const StepSpan& span) {
   std::vector<std::int32_t> ops;
   for (std::int32_t i = span.begin; i < span.end; ++i)
@@ -22,7 +22,7 @@ bool alike(const OpRow& a, const OpRow& b) {
          a.written_count == b.written_count;
 }
 
-/// What the last step reads, exchanged for what the one before read at the same place.
+/// What the last step reads, exchanged for what the step before read at the same place.
 class Exchange {
  public:
   Exchange(TapeDoc& tape, const StepSpan& before, const StepSpan& last)
@@ -30,7 +30,7 @@ class Exchange {
 
   bool all() {
     const std::vector<std::int32_t> from = operations(doc_, before_), to = operations(doc_, last_);
-    if (to.size() > from.size()) return false;  // the last step may have been left unfinished, not the other
+    if (to.size() > from.size()) return false;  // only the last step may be unfinished
     for (std::size_t k = 0; k < to.size(); ++k)
       if (!op(from[k], to[k])) return false;
     return any_;
@@ -81,7 +81,7 @@ class Exchange {
     const TensorRow& b = doc_.tensors[static_cast<std::size_t>(now.tensor)];
     if (!then || a.dtype != b.dtype || a.sizes != b.sizes) return false;
     any_ = true;
-    if (then == slot) {  // memory that is filled anew for each step
+    if (then == slot) {  // memory that is filled again for each step
       const OpId earlier = filled(slot, 0, from), later = filled(slot, last_.begin, to);
       if (!earlier || !later) return false;
       row_of(later.row()).host_data = row_of(earlier.row()).host_data;

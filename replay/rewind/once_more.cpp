@@ -8,7 +8,7 @@
 namespace nanquest {
 namespace {
 
-/// What is known of a storage in the steps that come again.
+/// What is known of a storage in the repeated steps.
 struct Use {
   std::int32_t first_step = kNone, last_step = kNone;
   bool written = false;
@@ -42,7 +42,8 @@ std::vector<Use> uses_in(const TapeDoc& tape, const std::vector<StepSpan>& spans
   return uses;
 }
 
-/// Where each slot's part of the second time lives: what is carried on, and what never changes, in itself.
+/// Where each slot's part of the second time is: what is kept from step to step, and what never changes, is
+/// in itself.
 std::vector<std::int32_t> slots_again(SnapshotDoc& doc, const std::vector<Use>& uses) {
   std::vector<std::int32_t> place(uses.size());
   for (std::size_t i = 0; i < uses.size(); ++i) {
@@ -104,7 +105,7 @@ TapeDoc once_more(const TapeDoc& tape, std::int64_t steps, bool leave_out_last) 
     doc.loss = kNone;
     doc.gradients.clear();
   }
-  // What the first time recorded of the step as a whole is not true of both.
+  // What was recorded of the step as a whole is not true of the second time.
   doc.culprit = {};
   doc.twin = {};
   if (again == 0) return all;

@@ -59,8 +59,8 @@ Result<VerifyResult> Rewind::verify(c10::Device device) const {
   return nanquest::verify(*replayer, device);
 }
 
-/// What the run goes on without need not be bad by itself: other weights may take it, and these weights may
-/// take no other batch either.
+/// The state with which the run goes on need not be bad itself: other weights may survive the batch, and
+/// these weights may not survive any other batch.
 std::string Rewind::doubt_of_batch(c10::Device device) const {
   const auto run_of = [&](TapeDoc tape) -> std::optional<RehearsedRun> {
     auto runner = TapeRunner::make(std::move(tape), data_, step_);
@@ -110,7 +110,7 @@ Result<Rehearsal> Rewind::try_changes(const RewindPlan& plan, c10::Device device
   runner->run({}, device, unchanged);
   tell(unchanged);
   r.runs.push_back(std::move(unchanged));
-  // One that changes nothing is drawn again, as often as there are to be some.
+  // A placebo that changes nothing is drawn again, as often as there are placebos to make.
   std::int64_t useful = 0;
   for (std::uint64_t seed = 1;
        useful < plan.placebos && seed <= 2 * static_cast<std::uint64_t>(plan.placebos); ++seed) {

@@ -1,13 +1,13 @@
-/// rewind: the root of an incident, tried on the steps of its file's tape alone.
+/// rewind: the root of an incident, tried on the steps of its file's tape only.
 ///
 ///     Result<Rewind> rewind = Rewind::open(file);              // the tape, checked
 ///     const VerifyResult same = rewind->verify(device);        // unchanged it must reach the incident
 ///     Rehearsal r = rewind->try_changes({}, device, say);      // only then: one change at a time, placebos
 ///
-/// A run that does not go bad at the incident goes on with the tape's steps once more (once_more.h), as far
-/// as there are: that is what a tape has to show beyond the failure. It can't verify a cure for the run, and
-/// where it has fewer than kOutlive such steps nothing is tried. What cures is judged by the one rule
-/// (replay/verdict/rehearsal.h), so verdicts and the viewer show it as any rehearsal.
+/// A run that does not go bad at the incident goes on with the tape's steps again (once_more.h), as far as
+/// there are any: a tape has nothing else to show after the failure. This can't verify a cure for the run,
+/// and with fewer than kOutlive such steps nothing is tried. The one rule of replay/verdict/rehearsal.h
+/// decides what cures, so verdicts and the viewer show it like any rehearsal.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -29,13 +29,13 @@ namespace nanquest {
 struct RewindPlan {
   std::vector<std::string> changes = {};  ///< as parse_change; empty: usual_changes
   std::int64_t placebos = 8;
-  std::int64_t steps = kVerified;  ///< beyond the incident, at most
+  std::int64_t steps = kVerified;  ///< steps after the incident, at most
   std::string growth = {};         ///< Rehearsal::growth
 };
 
 class Rewind {
  public:
-  /// Reads the tape and all its values. `bad_file` if there is none, or it is unsound.
+  /// Reads the tape and all its values. `bad_file` if there is none, or it is invalid.
   static Result<Rewind> open(const SnapshotReader& file);
 
   /// The tape's tables without the trace, the incident's step last.
@@ -44,16 +44,16 @@ class Rewind {
   /// The step that `op` of the trace belongs to.
   std::int64_t step_of(std::int32_t op) const;
 
-  /// As recorded, against all that is known of what the steps left.
+  /// Runs it as recorded and compares with all that is known of what the steps left.
   Result<VerifyResult> verify(c10::Device device) const;
 
   /// Runs unchanged, with placebos and with each change, and judges. A change that can't be read: `usage`,
-  /// before anything runs. `said` (may be empty) hears of each run.
+  /// before anything runs. `said` (may be empty) is called for each run.
   Result<Rehearsal> try_changes(const RewindPlan& plan, c10::Device device,
                                 const std::function<void(const std::string&)>& said) const;
 
  private:
-  /// Of a run that goes on without the incident's step: why its batch is not what was bad; "" if it may be.
+  /// For a run that goes on without the incident's step: why its batch is not what was bad; "" if it may be.
   std::string doubt_of_batch(c10::Device device) const;
 
   TapeDoc tape_;

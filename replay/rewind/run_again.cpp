@@ -20,7 +20,7 @@ namespace {
 
 using Written = TapeHooks::Written;
 
-/// Thrown out of a run that has nothing more to tell.
+/// Thrown to end a run that has nothing more to show.
 struct RunIsOver {};
 
 bool slows(const TapeRunner::Change& change) {
@@ -32,8 +32,8 @@ bool changes_anything(const TapeRunner::Change& change) {
          change.precision != Precision::as_recorded;
 }
 
-/// A truth value or an integer; or a loss scaler's mark that a gradient was not finite, by which it decides
-/// although that is a real number.
+/// A boolean or an integer; or a loss scaler's mark that a gradient was not finite, which decides although it
+/// is a real number.
 bool decides(const TraceGraph& graph, const TapeRead& read) {
   if (read.whole) return true;
   const auto arguments = graph.arguments(OpId{read.op});
@@ -60,7 +60,7 @@ class Watched {
 
   /// False: the change can't be made, and `not_tried` says why.
   bool plan() {
-    watch_decisions();  // before a step is counted: its last op may ask
+    watch_decisions();  // before a step is counted: its last op may call it
     const std::vector<StepSpan> spans = spans_of(tape_);
     for (std::size_t s = 0; s < spans.size(); ++s) {
       const TapeStep& step = tape_.steps[s];
@@ -119,8 +119,8 @@ class Watched {
     return false;
   }
 
-  /// Steps that come a second time behind the incident (once_more) go on at the rate that the tape ended
-  /// with: a program does not begin its warm-up again. What their updates are multiplied with for that.
+  /// Steps that are repeated after the incident (once_more) continue with the learning rate at the end of the
+  /// tape: a program does not begin its warm-up again. Returns the factor of their updates for that.
   double rate_again(const TapeStep& step) const {
     const double of_end = runner_.rate_of_end_;
     const bool again = step.step > runner_.bad_step_ && step.rate > 0 && std::isfinite(step.rate);
@@ -201,7 +201,7 @@ class Watched {
                          " writes no weight and no moment outside of its update");
   }
 
-  /// A step that was left out is one of which nothing is known.
+  /// Nothing is known of a step that was left out.
   void note_left_out(std::int64_t step) {
     if (runner_.left_out_ && step > *runner_.left_out_ && !std::exchange(told_left_out_, true))
       run_.losses.push_back(std::nan(""));

@@ -22,11 +22,11 @@
 
 namespace nanquest {
 
-/// A tape that can be run: its tables, and how often as it is asked for. Holds what it was given.
+/// A tape that can be run, any number of times: its tables. Holds its arguments.
 class TapeRunner {
  public:
-  /// `bad_step`: where the incident was; its gradients (doc.gradients) are looked at there. `left_out`: a
-  /// step that the tape is without, told as one of unknown loss; nothing: none. `data` as
+  /// `bad_step`: the step of the incident; its gradients (doc.gradients) are looked at there. `left_out`: a
+  /// step that the tape does not have, reported with an unknown loss; nothing: none. `data` as in
   /// Replayer::from_memory.
   static Result<TapeRunner> make(TapeDoc tape, const std::map<std::string, at::Tensor>& data,
                                  std::int64_t bad_step, std::optional<std::int64_t> left_out = {});
@@ -34,25 +34,26 @@ class TapeRunner {
   const SnapshotDoc& doc() const { return replayer_.doc(); }
   const Replayer& replayer() const { return replayer_; }
 
-  /// What to do differently.
+  /// What to change.
   struct Change {
     Precision precision = Precision::as_recorded;  ///< of every op
     double rate = 1;  ///< every update: weight = before + rate · (after − before)
-    /// Updates over which that grows to `rate`, the first with a share of 1 / warmup; 0: from the first on.
+    /// Updates over which the factor grows to `rate`, the first with a share of 1 / warmup; 0: `rate` from
+    /// the first on.
     std::int64_t warmup = 0;
     /// Largest 2-norm of an update's gradients together; longer ones are scaled down to it. 0: any.
     double clip = 0;
-    /// A setting of the optimizer that is another one.
+    /// A setting of the optimizer to change.
     std::optional<NumberChange> number = {};
-    /// What this step writes into weights and the optimizer's state outside of its update is taken back, also
-    /// where it comes again.
+    /// What this step writes into weights and the optimizer's state outside of its update is undone, also
+    /// when the step is repeated.
     std::optional<std::int64_t> undo = {};
     /// As TraceEdit::slot_edit.
     std::map<std::int32_t, std::function<void(at::Tensor&)>> slots = {};
   };
-  /// Fills losses, failed_step and failure of `run`, or why it could not be made (`not_tried`). A run that
-  /// came to a decision of the host which would have been another (a read that is not what was recorded)
-  /// ended itself there, and `failure` says so. Never throws.
+  /// Fills losses, failed_step and failure of `run`, or why it could not be made (`not_tried`). A run in
+  /// which the host would have decided differently (it reads another value than recorded) ends there, and
+  /// `failure` says so. Never throws.
   void run(const Change& change, c10::Device device, RehearsedRun& run) const;
 
  private:
@@ -63,7 +64,7 @@ class TapeRunner {
   std::shared_ptr<const TraceGraph> graph_;
   TapeDoc tape_;  ///< without its trace, which the replayer has
   std::int64_t bad_step_ = 0;
-  double rate_of_end_ = 0;  ///< the last learning rate up to there, 0 if none is known
+  double rate_of_end_ = 0;  ///< the last learning rate up to there, 0 if unknown
   std::optional<std::int64_t> left_out_;
 };
 

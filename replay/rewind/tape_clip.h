@@ -1,4 +1,4 @@
-/// tape_clip: gradients of a tape's updates clipped to a norm, and a program's own clip kept true.
+/// tape_clip: clips gradients of a tape's updates to a norm, and keeps a program's own clip correct.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 namespace nanquest {
 
 /// Before an update its gradients get a norm of at most `limit` together, by the formula of
-/// torch.nn.utils.clip_grad_norm_ (0: any); and the factor by which the program itself clipped, where it read
-/// their norm on the host so that its record is a number, becomes that of the norm they have now, if
-/// `otherwise` says that they may be others. Of one run; must outlive it.
+/// torch.nn.utils.clip_grad_norm_ (0: any). If the program itself clipped and read the norm on the host, so
+/// that its record holds a number, the factor becomes that of the present norm, if `otherwise` says that the
+/// gradients may differ. For one run, which it must outlive.
 class TapeClip {
  public:
   TapeClip(const TraceGraph& graph, double limit, bool otherwise)
       : graph_(graph), limit_(limit), otherwise_(otherwise) {}
 
-  /// The update of `step`, whose ops are `span`. An error, with the reason: its gradients are not known.
+  /// The update of `step`, whose ops are `span`. On error: the reason why its gradients are unknown.
   Status watch(const StepSpan& span, const TapeStep& step, TapeHooks& hooks);
 
   /// After the run: why the limit changed nothing; "" if it did, or there was none.

@@ -18,7 +18,7 @@ void TapeHooks::put_into(RunOptions& options) const {
   for (const auto& [op, looks] : before_)
     options.edit.op_edit[op] = [&all = looks](std::vector<c10::IValue>& stack) {
       for (const Look& look : all) look(stack);
-      return false;  // it runs
+      return false;  // called while it runs
     };
   for (const auto& [op, actions] : after_)
     options.edit.output_edit[op] = [&all = actions](Written& written) {

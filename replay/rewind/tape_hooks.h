@@ -1,4 +1,4 @@
-/// tape_hooks: what several ask for to be done at operations of one run, in the order that they asked in.
+/// tape_hooks: what several parts want to do at operations of one run, in the order in which they asked.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,7 +25,7 @@ class TapeHooks {
   /// `look` sees the arguments of `op` before it runs, and may exchange them.
   void before(std::int32_t op, Look look);
 
-  /// Makes `options` those of a run with all of them; they must outlive it.
+  /// Makes `options` those of a run with all of them, which this must outlive.
   void put_into(RunOptions& options) const;
 
  private:
@@ -33,7 +33,7 @@ class TapeHooks {
   std::map<std::int32_t, std::vector<Look>> before_;
 };
 
-/// All of the memory that `part` lies in, as elements of its type in one row. Shares it.
+/// All of the memory that `part` is in, as a 1-D tensor of its type. Shares it.
 at::Tensor whole_memory(const at::Tensor& part);
 
 }  // namespace nanquest

@@ -11,7 +11,7 @@
 namespace nanquest {
 namespace {
 
-/// "aten::copy_" and its like: a weight that is given what another memory holds.
+/// "aten::copy_" and similar ops: a weight gets what another memory holds.
 bool copies(const OpRow& op) {
   return op.name == "aten::copy_" || op.name == "aten::_foreach_copy_";
 }

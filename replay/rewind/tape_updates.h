@@ -1,4 +1,4 @@
-/// tape_updates: what updates of a tape write into weights, looked at and made smaller.
+/// tape_updates: what updates of a tape write into weights, checked and reduced.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,20 +18,20 @@
 
 namespace nanquest {
 
-/// weight = before + share · (after − before), in fp32 at least, of each update that `watch` is told of. Of
-/// one run; must outlive it.
+/// weight = before + share · (after − before), in fp32 at least, for each update passed to `watch`. For one
+/// run, which it must outlive.
 class TapeUpdates {
  public:
-  /// What is to be done where an update makes a weight non-finite: the step, and what happened. May throw.
+  /// Called when an update makes a weight non-finite, with the step and what happened. May throw.
   using Bad = std::function<void(std::int64_t step, std::string what)>;
 
-  /// `shortens`: some share is not 1, so what the weights were before has to be kept. `all`: every update has
-  /// to take its share; else those that can't be made smaller stay as they are.
+  /// `shortens`: some share is not 1, so the weights before the update have to be kept. `all`: every update
+  /// must take its share; otherwise those that can't be reduced stay as they are.
   TapeUpdates(const Replayer& replayer, const TraceGraph& graph, bool shortens, bool all, Bad bad);
 
-  /// The update of `step`, which was made. An error, with the reason: it can't be made smaller, and has to.
+  /// The update of `step`, which was made. On error: the reason why it can't be reduced although it must be.
   Status watch(const TapeStep& step, double share, TapeHooks& hooks);
-  /// What writes a weight between two updates is no update, and stays as it is.
+  /// A write to a weight between two updates is no update, and stays as it is.
   void keep(std::span<const OutsideWrite> others, TapeHooks& hooks);
 
   /// Updates so far that write a weight.

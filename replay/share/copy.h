@@ -1,5 +1,5 @@
-/// copy: a snapshot written again with other tables and other bytes. What nothing in the new tables names is
-/// not taken along.
+/// copy: a snapshot written again with other tables and other bytes. What the new tables do not name is not
+/// copied.
 #pragma once
 
 #include <functional>
@@ -27,21 +27,21 @@ void each_path(Doc& doc, const F& f) {
   for (auto& state : doc.rng_states) f(state);
 }
 
-/// Where the values lie of ops that can't be run again: "trace/opaque/", then six digits of the op.
+/// Where the values of ops that can't be run again are: "trace/opaque/", then six digits of the op.
 extern const char* const kOpaqueValues;
 
 /// The op that a path of opaque values belongs to; kNone for any other path.
 std::int32_t opaque_op(const std::string& path);
 
-/// Paths of the graphs of the doc's compiled regions, which its ops have by number.
+/// Paths of the graphs of the doc's compiled regions, to which its ops refer by number.
 std::set<std::string> region_graph_paths(const SnapshotDoc& doc);
 
 /// Every tensor that the doc names, that is such a graph, or that belongs to one of its opaque ops, under its
 /// own path.
 CopiedPaths named_paths(const SnapshotReader& file, const SnapshotDoc& doc);
 
-/// Writes `doc` (and `tape`), which has the new paths, and the tensors of `from` that `paths` names. `change`
-/// may replace the bytes of a tensor, which it knows by its old path. Complete or absent (`io`: the disk).
+/// Writes `doc` (and `tape`), which must have the new paths, and the tensors of `from` that `paths` names.
+/// `change` may replace the bytes of a tensor, given its old path. Complete or absent (`io`: the disk).
 Status write_copy(const SnapshotReader& from, const SnapshotDoc& doc, const CopiedPaths& paths,
                   const std::function<void(const std::string& path, TensorData& tensor)>& change,
                   const std::string& out, const TapeDoc* tape = nullptr);
@@ -50,8 +50,7 @@ Status write_copy(const SnapshotReader& from, const SnapshotDoc& doc, const Copi
 /// needs none already.
 Status write_embedded(const SnapshotReader& from, const std::string& out);
 
-/// Refuses (`usage`) a place for a copy that is taken: neither the original nor anything else is written
-/// over.
+/// Refuses (`usage`) a path for a copy that exists: neither the original nor anything else is overwritten.
 Status free_place(const std::string& out);
 
 }  // namespace nanquest

@@ -1,4 +1,4 @@
-/// judge: the verdict on a file, asked anew, to be compared with another one's.
+/// judge: the verdict on a file, made anew, to be compared with another one's.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ struct Judged {
   SnapshotDoc doc;  ///< with statistics and the culprit that was found
 };
 
-/// Verifies and diagnoses the step, with all fixes tried; `seconds` as LabLimits. `snapshot` is the file's
+/// Verifies and diagnoses the step, with all fixes tried; `seconds` as in LabLimits. `snapshot` is the file's
 /// name.
 Judged judge_step(const Replayer& replayer, const std::string& snapshot, double seconds,
                   const Progress& progress);
@@ -22,9 +22,8 @@ Judged judge_step(const Replayer& replayer, const std::string& snapshot, double 
 /// file calls it.
 std::string verdict_line(const Verdict& verdict, const std::string& module);
 
-/// Where two verdicts are not the same: cause, operation, its place, origin, phase, what precision does,
-/// whether a fix is verified, whether the step came back. "" if they say the same. `op`: where `before`'s op
-/// is now.
+/// Where two verdicts differ: cause, operation, its place, origin, phase, what precision does, whether a fix
+/// is verified, whether the step came back. "" if they say the same. `op`: where `before`'s op is now.
 std::string difference(const Verdict& before, const Verdict& now, std::optional<std::int64_t> op = {});
 
 }  // namespace nanquest

@@ -12,13 +12,13 @@
 namespace nanquest {
 namespace {
 
-/// A file that might do: tables, values, and where the culprit's op is in it.
+/// A candidate file: tables, values, and where the culprit's op is in it.
 struct Candidate {
   Selected part;
   std::int64_t culprit = -1;
 };
 
-/// A part that may be left out; nothing if there is none of it.
+/// A part that may be left out; nothing if the file does not have it.
 struct Step {
   std::string what;
   std::function<bool(SnapshotDoc&)> leave_out;
@@ -45,7 +45,7 @@ class Search {
   }
 
  private:
-  /// Diagnoses the candidate, and takes it if the verdict is the same.
+  /// Diagnoses the candidate, and keeps it if the verdict is the same.
   bool attempt(const std::string& what, Candidate next) {
     if (found_.tries >= options_.most_tries || Lab::stopped()) return false;
     ++found_.tries;
@@ -79,8 +79,8 @@ class Search {
     return true;
   }
 
-  /// The fewest operations that will do: those that the loss needs, those that one gradient needs too, those
-  /// before the update, and in each case what they need alone.
+  /// The fewest operations that are enough: those that the loss needs, those that one gradient needs too,
+  /// those before the update, and in each case what they alone need.
   void operations() {
     const SnapshotDoc& doc = now_.part.doc;
     const TraceGraph graph(doc);
@@ -116,7 +116,7 @@ class Search {
                      [&](const auto& a, const auto& b) { return size(a) < size(b); });
     for (const std::vector<bool>& keep : choices)
       if (only(keep)) return;
-    // All ops are needed; what none of them touches is not.
+    // All ops are needed; what none of them uses is not.
     only(std::vector<bool>(doc.ops.size(), true));
   }
 
@@ -164,7 +164,7 @@ class Search {
     return all;
   }
 
-  /// Of series per layer those of this module and what lies in it; false if there are no others.
+  /// Of the series per layer, those of this module and of modules inside it; false if there are no others.
   static bool only_layer(SnapshotDoc& doc, const std::string& module) {
     bool any = false;
     for (SeriesTable& table : doc.history) {

@@ -11,7 +11,7 @@
 namespace nanquest {
 namespace {
 
-/// True if whoever reads the slot takes it for a number of the program's text: "x * 2".
+/// True if readers of the slot take it for a number in the program's text: "x * 2".
 bool is_constant(const SnapshotDoc& doc, std::int32_t slot, const std::vector<bool>& numbers) {
   return doc.slots[static_cast<std::size_t>(slot)].origin == SlotOrigin::loss_scale ||
          numbers[static_cast<std::size_t>(slot)];
@@ -43,7 +43,7 @@ bool names_a_place(const std::string& text) {
   return text.find('/') != std::string::npos || text.find('\\') != std::string::npos;
 }
 
-/// Series that tell of weights and gradients; of the scalars, norms and largest values alone.
+/// Series about weights and gradients; of the scalars, only norms and largest values.
 bool is_of_weights(const std::string& table, const std::string& column) {
   if (table != "scalars") return column != "step";
   return column.find("norm") != std::string::npos || column.find("amax") != std::string::npos;
@@ -77,14 +77,14 @@ Redactor::Redactor(const SnapshotReader& file, const SnapshotDoc& doc, RedactOpt
     for (StatsRow& row : doc_.stats) row.has_hash = false, row.hash = 0;
     doc_.hash_kind = HashKind::contents;
   }
-  // A graph holds places and names of the program's code, and small constants.
+  // A graph contains places and names of the program's code, and small constants.
   if (values_go() || asked(Private::paths) || asked(Private::names))
     for (const std::string& path : region_graph_paths(doc)) graphs_go_ = paths_.erase(path) > 0 || graphs_go_;
   clear_words();
   if (asked(Private::names)) rename_all();
 }
 
-/// What can't be told apart belongs to both: a value without a name may be a target or a frozen model's
+/// A value that may belong to either belongs to both: one without a name may be a target or a frozen model's
 /// weight.
 bool Redactor::goes(SlotOrigin origin, DType dtype) const {
   const bool of_text = asked(Private::texts) && !dtype_has_nan(dtype);
@@ -126,7 +126,8 @@ void Redactor::find_contents(const SnapshotDoc& original) {
         value.slot == kNone ? DType::uint8 : original.slots[static_cast<std::size_t>(value.slot)].dtype;
     take(value.data, dtype, goes(SlotOrigin::input, dtype));
   }
-  // What the host wrote, and what ops made that can't be run again, comes of all that the step read.
+  // What the host wrote, and results of ops that can't be run again, may depend on everything that the step
+  // read.
   for (const OpRow& op : original.ops) {
     const bool whole = op.first_output >= 0 && op.output_count > 0;
     const DType dtype =
@@ -137,7 +138,7 @@ void Redactor::find_contents(const SnapshotDoc& original) {
     if (opaque_op(path) != kNone) contents_[path].dtype = DType::float32;
 }
 
-/// Storages are kept flat: rows and samples are those of the first tensor that shows one whole.
+/// Storages are kept flat: rows and samples are those of the first tensor that covers one completely.
 void Redactor::find_shapes(const SnapshotDoc& original) {
   for (const TensorRow& row : original.tensors) {
     if (row.slot == kNone || row.storage_offset != 0 || row.sizes.size() < 2) continue;
@@ -160,7 +161,7 @@ void Redactor::find_vocabularies(const SnapshotDoc& original) {
     const bool lookup = name == "aten::embedding", loss = name.starts_with("aten::nll_loss");
     const auto arguments = graph.arguments(id);
     if ((!lookup && !loss) || arguments.size() < 2) continue;
-    // Rows of the table, or classes: the second axis, of one sample the first.
+    // Rows of the table, or classes: the second axis; for one sample the first.
     const std::vector<std::int64_t>& sizes = graph.tensor(arguments[0].row).sizes;
     const SlotId slot = graph.slot(arguments[1].row);
     if (!slot || sizes.empty()) continue;
@@ -186,7 +187,7 @@ void Redactor::drop_contents() {
   each_path(doc_, [&](std::string& path) {
     if (contents_.count(path) != 0) path.clear();
   });
-  // A healthy batch without its values is none.
+  // A healthy batch is useless without its values.
   if (asked(Private::samples)) doc_.twin = {};
 }
 
@@ -201,7 +202,7 @@ void Redactor::clear_statistics() {
     }
     StatsRow row = doc_.stats[static_cast<std::size_t>(tensor.stats)];
     for (double* value : {&row.amax, &row.amin_nonzero, &row.sum_squares}) *value = coarse(*value);
-    row.has_hash = false;  // whoever guesses the contents could see that the guess is right
+    row.has_hash = false;  // otherwise a guess of the contents could be confirmed
     row.hash = 0;
     tensor.stats = static_cast<std::int32_t>(rows.size());
     rows.push_back(row);
@@ -214,7 +215,7 @@ void Redactor::clear_statistics() {
           table.values[i] = coarse(table.values[i]);
 }
 
-/// Texts that operators were given: those of the program's own may say anything.
+/// Text arguments of operators: those of the program's own operators may say anything.
 void Redactor::clear_texts_of_arguments() {
   for (const OpRow& op : doc_.ops) {
     const bool own = asked(Private::names) && !op.name.starts_with("aten::");
@@ -258,7 +259,7 @@ void Redactor::clear_words() {
     doc_.created_utc.clear();
     keep(doc_.environment, [](const auto& entry) { return needed_to_replay(entry.first); });
   }
-  // They are no longer alike, or no longer called so.
+  // They are no longer alike, or have other names now.
   if (asked(Private::weights) || asked(Private::names))
     for (const char* key : {kReplicasKey, kReplicasButKey}) doc_.environment.erase(key);
   if (asked(Private::names))
@@ -306,7 +307,7 @@ Status Redactor::write(const std::string& out) const {
   const auto change = [&](const std::string& path, TensorData& tensor) {
     const auto content = contents_.find(path);
     if (content == contents_.end()) return;
-    // The bytes of a host write, or of a storage, are called by no type, or lie flat.
+    // The bytes of a host write, or of a storage, have no type name, or are flat.
     const DType stored = tensor.dtype, meant = content->second.dtype;
     const std::vector<std::int64_t> shape = tensor.shape;
     const std::size_t bytes = tensor.bytes.size();

@@ -1,10 +1,10 @@
-/// redact: a snapshot that may be given away: what is private in it is gone, or scrambled.
+/// redact: a snapshot that may be given away: what is private in it is removed or scrambled.
 ///
 ///     Redactor redactor(file, doc, options);
 ///     if (Status written = redactor.write("shared.h5"); !written) …
 ///
-/// Nothing of what goes is left in the new file, which is written anew, table by table. What stays is said by
-/// `stays`.
+/// The new file is written from nothing, table by table, and contains nothing of what is removed. `stays`
+/// lists what remains.
 #pragma once
 
 #include <map>
@@ -22,21 +22,21 @@ namespace nanquest {
 /// What can be taken out of a snapshot.
 enum class Private : std::uint8_t {
   texts,     ///< of the samples, and the integers that they were made into
-  samples,   ///< all that came with the batch, the ids of samples, and the batch of the healthy step
+  samples,   ///< everything that came with the batch, the ids of samples, and the batch of the healthy step
   weights,   ///< parameters, buffers, optimizer states, old gradients
-  paths,     ///< files and lines of the program; settings and variables that name a place
+  paths,     ///< files and lines of the program; settings and variables that contain a path
   machine,   ///< host, time, processor, environment variables
   settings,  ///< of the run
   history,   ///< of the steps before
-  names,     ///< of modules, their types, weights, own operators and functions; settings that hold one
+  names,     ///< of modules, their types, weights, own operators and functions; settings that contain one
 };
 
-/// All of them, and how a person calls them ("texts", …), in this order.
+/// All of them, with their names for users ("texts", …), in this order.
 const std::vector<std::pair<Private, std::string>>& private_things();
 
 struct RedactOptions {
   std::set<Private> what;
-  bool drop = false;  ///< values go; otherwise others stand in their place (scramble.h)
+  bool drop = false;  ///< values are removed; otherwise others take their place (scramble.h)
 };
 
 class Redactor {
@@ -45,25 +45,25 @@ class Redactor {
   /// later). Both arguments are copied or used only until `write` returns.
   Redactor(const SnapshotReader& file, const SnapshotDoc& doc, RedactOptions options);
 
-  /// The tables as they will be written, without what a Sharing says.
+  /// The tables as they will be written, without a Sharing.
   SnapshotDoc& doc() { return doc_; }
   /// The module path of the original as the new file calls it.
   std::string module_name(const std::string& path);
-  /// Graphs of compiled regions went: what is inside one can't be told any more.
+  /// Graphs of compiled regions were removed: what is inside one can no longer be found.
   bool graphs_go() const { return graphs_go_; }
-  /// One line each: what went, and what stays.
+  /// One line each: what was removed, and what remains.
   std::vector<std::string> gone() const;
   std::vector<std::string> stays() const;
-  /// True if values of the step went: then it does not come back as it was.
+  /// True if values of the step were removed: then it does not come back as it was.
   bool values_go() const {
     return asked(Private::samples) || asked(Private::weights) || asked(Private::texts);
   }
 
-  /// Writes the new file. `io` or `usage` where it can't be written; then there is none.
+  /// Writes the new file. `io` or `usage` if it can't be written; then there is none.
   Status write(const std::string& out) const;
 
  private:
-  /// A stored tensor that is replaced: what its bytes are, as the step reads them, and how many different
+  /// A stored tensor that is replaced: the type of its bytes as the step reads them, and how many different
   /// numbers may be in it.
   struct Content {
     DType dtype = DType::uint8;
@@ -87,8 +87,8 @@ class Redactor {
   RedactOptions options_;
   CopiedPaths paths_;
   bool graphs_go_ = false;                    ///< of compiled regions
-  std::map<std::string, Content> contents_;   ///< what goes, by its old path
-  std::map<std::string, std::string> words_;  ///< parts of names, and what they are called now
+  std::map<std::string, Content> contents_;   ///< what is removed, by its old path
+  std::map<std::string, std::string> words_;  ///< parts of names, and their new names
 };
 
 }  // namespace nanquest

@@ -1,5 +1,5 @@
 // Names that a person gave: of modules, their types, weights, functions. Parts of a path are renamed one by
-// one, so that what lies in what, and which series belongs to which weight, is still seen.
+// one, so that nesting, and which series belongs to which weight, remains visible.
 #include <algorithm>
 #include <cctype>
 #include <set>
@@ -15,10 +15,10 @@ bool is_number(const std::string& text) {
   return std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
-/// Shorter names ("x", "w") are in any text.
+/// Shorter names ("x", "w") appear in any text.
 constexpr std::size_t kShortestName = 4;
 
-/// What a replay is set by, and what LibTorch itself calls so.
+/// Names that a replay uses as settings, and names of LibTorch itself.
 bool is_plain_setting(const std::string& key) {
   return key == "torch_version" || key == "num_threads" || key == "deterministic_algorithms";
 }
@@ -30,7 +30,7 @@ bool is_own_column(const std::string& name) {
   return own.count(name) != 0;
 }
 
-/// Operators of LibTorch and of nanquest; others are called by those who made them.
+/// Operators of LibTorch and of nanquest; others have names that their authors gave.
 bool is_own_operator(const std::string& name) {
   static const std::set<std::string> own = {
       "aten",      "prim",        "prims",    "c10d", "_c10d_functional", "nanquest",
@@ -38,7 +38,7 @@ bool is_own_operator(const std::string& name) {
   return own.count(name.substr(0, name.find("::"))) != 0;
 }
 
-/// How a node between two is called.
+/// The new name of a node between two.
 constexpr std::string_view kAfter = "accumulation after ";
 
 /// "MulBackward0" is LibTorch's; a Function of a program is "MineBackward".
@@ -105,7 +105,7 @@ void Redactor::rename_all() {
       op.node = op.node.substr(0, name) + numbered(nodes, node, "Function");
     if (!is_own_operator(op.name)) op.name = numbered(operators, op.name, "custom::operator");
   }
-  // A setting or variable that holds one of them would tell it.
+  // A setting or variable that contains one of them would reveal it.
   std::set<std::string> given;
   for (const std::map<std::string, std::string>* known : {&tensors, &types, &nodes, &operators, &words_})
     for (const auto& [name, other] : *known)
@@ -117,7 +117,7 @@ void Redactor::rename_all() {
                return (entry.first + "=" + entry.second).find(name) != std::string::npos;
              });
     });
-  // Paths in the file are made of names too.
+  // Paths in the file contain names too.
   std::size_t number = 0;
   for (auto& [path, target] : paths_)
     if (opaque_op(path) == kNone) target = path.substr(0, path.find('/')) + "/" + std::to_string(number++);

@@ -10,7 +10,7 @@
 namespace nanquest {
 namespace {
 
-/// Digits of the largest magnitude that stay, after the leading one: a sixteenth.
+/// Bits of the largest magnitude that are kept, after the leading one: a sixteenth.
 constexpr int kKeptDigits = 4;
 
 std::uint64_t load(const std::byte* at, int width) {
@@ -25,7 +25,7 @@ void store(std::byte* at, std::uint64_t bits, int width) {
 
 /// Elements of one index of the first axis; all of a vector.
 std::size_t slice_of(const std::vector<std::int64_t>& shape, std::size_t count) {
-  // At least one element: whoever forged the shape would let a walk by slices never end.
+  // At least one element: a forged shape could make a walk by slices endless.
   return shape.size() < 2 || shape[0] <= 0
              ? count
              : std::max<std::size_t>(1, count / static_cast<std::size_t>(shape[0]));
@@ -71,7 +71,7 @@ void Scrambler::floats(std::byte* bytes, std::size_t count, std::size_t slice, i
     const std::uint64_t size = v & (sign - 1);
     return size != 0 && (four_three ? size != sign - 1 : (size >> mantissa_bits) != top);
   };
-  // The largest value, with the digits of it that stay.
+  // The largest value, with its kept bits.
   std::uint64_t largest = 0;
   for (std::size_t i = 0; i < count; ++i)
     if (const std::uint64_t v = load(bytes + i * static_cast<std::size_t>(width), width); healthy(v))
@@ -100,11 +100,11 @@ void Scrambler::floats(std::byte* bytes, std::size_t count, std::size_t slice, i
         digits = cap;
         largest_is_there = true;
       } else if (exponent == most && cap == 0 && exponent > 1) {
-        --lead;  // no number of this size may be another: it would be larger than the largest
+        --lead;  // no number of this size can be changed: it would become larger than the largest
       } else if (exponent == most) {
         digits = below(cap + 1);
       }
-      if (exponent == 0 && digits == 0) digits = 1;  // a zero is something else
+      if (exponent == 0 && digits == 0) digits = 1;  // a zero has another meaning
       store(bytes + places[k] * static_cast<std::size_t>(width), lead << mantissa_bits | digits, width);
     }
   }
@@ -165,7 +165,7 @@ void Scrambler::scramble(TensorData& tensor, std::int64_t vocabulary) {
     case DType::int8:
       return integers<std::int8_t>(bytes, count, slice, row, vocabulary);
     case DType::uint64:
-      // Read as signed: what is beyond that range is mapped there too.
+      // Read as signed: numbers beyond that range are mapped there too.
       return integers<std::int64_t>(bytes, count, slice, row, vocabulary);
     case DType::uint32:
       return integers<std::uint32_t>(bytes, count, slice, row, vocabulary);

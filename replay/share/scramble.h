@@ -1,10 +1,10 @@
-/// scramble: other values in place of a tensor's own, so that what the tensor was can't be read from it, and
-/// that it still behaves alike: shape and type, where it is zero, NaN or Inf, and how large its values are.
+/// scramble: replaces a tensor's values so that the original can't be read, but the tensor still behaves
+/// alike: same shape and type, same places of zero, NaN and Inf, similar magnitudes.
 ///
 ///     Scrambler scrambler;
 ///     scrambler.scramble(tensor, vocabulary);
 ///
-/// Random numbers come from the system and are kept nowhere.
+/// Random numbers come from the system and are not stored anywhere.
 #pragma once
 
 #include <cstdint>
@@ -21,19 +21,17 @@ class Scrambler {
  public:
   Scrambler();
 
-  /// Replaces the values of `tensor`.
-  /// Floats (complex ones part by part): of each slice of the first axis sign and exponent of the values
-  /// change places, and all further digits are random; zeros, NaN and Inf stay where they are; the largest
-  /// magnitude stays within a sixteenth of what it was, and never grows.
-  /// Integers: numbers change places within each slice, and each number becomes another of
-  /// 0 … `vocabulary` - 1 (0: up to the largest that occurs), the same one wherever this scrambler meets that
-  /// vocabulary. -1 and -100, which mean "none", stay.
-  /// bool, and integers that are 0 and 1 alone: change places within each row of the last axis, so that a
-  /// row that is masked from end to end stays so.
+  /// Replaces the values of `tensor`. Floats (complex ones part by part): in each slice of the first axis
+  /// sign and exponent of the values change places, and all further bits are random; zeros, NaN and Inf stay
+  /// where they are; the largest magnitude stays within a sixteenth of the original, and never grows.
+  /// Integers: numbers change places within each slice, and each number becomes another of 0 … `vocabulary` -
+  /// 1 (0: up to the largest that occurs), the same one wherever this scrambler meets that vocabulary. -1 and
+  /// -100, which mean "none", stay. bool, and integers that are only 0 and 1: change places within each row
+  /// of the last axis, so that a completely masked row stays so.
   void scramble(TensorData& tensor, std::int64_t vocabulary = 0);
 
  private:
-  /// A random one-to-one map of [low, high] to itself, drawn as it is asked for.
+  /// A random one-to-one map of [low, high] to itself, drawn as needed.
   struct Bijection {
     std::unordered_map<std::int64_t, std::int64_t> image;
     std::unordered_set<std::int64_t> used;

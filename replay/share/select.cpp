@@ -7,7 +7,7 @@
 namespace nanquest {
 namespace {
 
-/// Old rows to new ones, in the order in which they are asked for; rows of `table` are copied to `out`.
+/// Old rows to new ones, in the order in which they are requested; rows of `table` are copied to `out`.
 template <class Row>
 class Moved {
  public:
@@ -35,7 +35,7 @@ class Moved {
   std::vector<std::int32_t> new_;
 };
 
-/// Place of the `i`-th row of a range.
+/// Index of the `i`-th row of a range.
 std::size_t place(std::int32_t first, std::int32_t i) {
   return static_cast<std::size_t>(first) + static_cast<std::size_t>(i);
 }
@@ -46,7 +46,7 @@ std::string opaque_folder(std::int32_t op) {
   return std::string(kOpaqueValues) + text;
 }
 
-/// What is done op by op: rows are taken along as ops refer to them.
+/// Done op by op: rows are copied when ops refer to them.
 class Selection {
  public:
   Selection(const SnapshotDoc& from, const std::vector<bool>& keep, Selected& out)
@@ -91,7 +91,7 @@ class Selection {
       arg.tensor = tensors_(arg.tensor);
       doc_.args.push_back(std::move(arg));
     }
-    // An op's outputs are neighbours: rows that are there already are taken again.
+    // An op's outputs are neighbours: rows that are there already are copied again.
     op.first_output = static_cast<std::int32_t>(doc_.tensors.size());
     for (std::int32_t i = 0; i < old.output_count; ++i)
       doc_.tensors.push_back(from_.tensors[place(old.first_output, i)]);
@@ -134,7 +134,7 @@ class Selection {
       }
   }
 
-  /// True if the row can be computed by the ops that are left, or lies outside of them.
+  /// True if the row can be computed by the ops that are left, or is independent of the others.
   bool is_there(std::int32_t row) const {
     if (row == kNone) return false;
     const std::int32_t slot = from_.tensors[static_cast<std::size_t>(row)].slot;
@@ -201,7 +201,7 @@ std::vector<bool> needed_for(const TraceGraph& graph, const std::vector<std::int
                              const std::vector<std::int32_t>& ops) {
   const SnapshotDoc& doc = graph.doc();
   std::vector<bool> needed(doc.ops.size());
-  // The op that made the memory of each slot, whether or not it wrote any.
+  // The op that allocated the memory of each slot, whether or not it wrote any.
   std::vector<std::int32_t> maker(doc.slots.size(), kNone);
   for (const OpId op : graph.ops())
     for (const TensorId row : graph.outputs(op))
@@ -240,7 +240,7 @@ Selected select_ops(const SnapshotDoc& doc, const std::vector<bool>& keep, const
   Selected out{doc, {}, {}};
   Selection selection(doc, keep, out);
   selection.finish();
-  // Values of ops that can't be run again lie under the op's number.
+  // Values of ops that can't be run again are stored under the op's number.
   CopiedPaths moved;
   for (const auto& [path, target] : paths)
     if (const std::int32_t op = opaque_op(path);

@@ -91,7 +91,7 @@ c10::IValue scalar_value(const ArgRow& token, TypeKind kind) {
       return as_int(token) != 0;
     case TypeKind::StringType:
       return as_string(token);
-    // A snapshot of a GPU run is replayed where there may be no GPU: the machine knows where it runs.
+    // A snapshot of a GPU run may be replayed without a GPU: the machine chooses the device.
     case TypeKind::DeviceObjType:
       return c10::Device(c10::kCPU);
     case TypeKind::GeneratorType:

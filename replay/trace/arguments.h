@@ -1,4 +1,4 @@
-/// arguments: from the flat token list of an op to what its operator wants, as the schema says.
+/// arguments: from an op's flat token list to the arguments of its operator's schema.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -20,17 +20,17 @@ struct ArgPlan {
     tensors,           ///< Tensor[]
     optional_tensors,  ///< Tensor?[]; none is None
     scalar_type,       ///< `constant` is the recorded dtype; follows the precision
-    missing_dtype,     ///< an optional dtype that was not given
+    missing_dtype,     ///< an optional dtype that was not set
     half_to_float,  ///< softmax's flag "half in, float out": as recorded only; meaningless once the input is
                     ///< wider
   };
   Kind kind = Kind::constant;
   c10::IValue constant;
   std::vector<TensorId> rows;
-  bool on_device = false;  ///< `constant` is a device, and it was no CPU
+  bool on_device = false;  ///< `constant` is a device other than the CPU
   bool written = false;    ///< the schema says that the op writes it
-  bool read = true;        ///< its values go into the result (op_facts.h)
-  bool pinned = false;     ///< its kernel knows the recorded dtype only (found_inf, inv_scale, …)
+  bool read = true;        ///< the result depends on its values (op_facts.h)
+  bool pinned = false;     ///< its kernel accepts the recorded dtype only (found_inf, inv_scale, …)
 };
 
 /// Plans of all arguments of `op`. Throws std::runtime_error naming the argument that can't be rebuilt. Every

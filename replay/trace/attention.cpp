@@ -61,7 +61,7 @@ struct Attention {
   at::Tensor q, k, v, bias;  ///< wide; k and v with as many heads as q
   double scale = 1;
   at::Tensor scores, shares, out;
-  at::Tensor kept;  ///< what dropout leaves of the shares, and by how much it raises that; undefined: all
+  at::Tensor kept;  ///< the mask of a dropout, with its factor; undefined: none
 
   /// False if a row has no key left.
   bool compute(bool causal) {
@@ -107,8 +107,7 @@ std::optional<Attention> read(const Arguments& a, std::int64_t draw) {
   return attention;
 }
 
-/// The logarithm of sums in the shape in which the kernel keeps it: with rows to spare, or a dimension of
-/// one.
+/// The log-sum-exp in the shape in which the kernel stores it: with extra rows, or a dimension of one.
 at::Tensor shaped(const at::Tensor& sums, const std::vector<std::int64_t>& sizes) {
   if (sizes.size() != static_cast<std::size_t>(sums.dim())) return sums.reshape(sizes);
   const std::int64_t more = sizes.empty() ? 0 : sizes.back() - sums.size(-1);

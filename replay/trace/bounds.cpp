@@ -51,7 +51,7 @@ double distance(DType type, const StatsRow& recorded, const StatsRow& now) {
 
 StepBound::StepBound(const std::map<std::string, std::string>& environment) {
   const auto entry = environment.find("tf32_cublas");
-  // Convolutions have a switch of their own, which is on unless a program turns it off: it is not on record.
+  // Convolutions have a switch of their own, which is on unless a program turns it off: it is not recorded.
   tf32_ = entry != environment.end() && entry->second != "false";
 }
 

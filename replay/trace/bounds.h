@@ -1,8 +1,8 @@
-/// bounds: how near a step comes to its recording where another device computed it.
+/// bounds: how near a step comes to its recording if another device computed it.
 ///
-/// Devices round otherwise and add in another order, so bits say nothing there. What a file holds of a recorded
-/// value are its counts, its largest magnitude and its norm: these are compared. They must agree in the NaN and
-/// the infinities, and to half of the digits of the coarsest format that the step has used by then: every
+/// Devices round differently and add in another order, so bits can't be compared there. A file holds the
+/// counts of a recorded value, its largest magnitude and its norm: these are compared. They must agree in NaN
+/// and infinities, and to half of the digits of the coarsest format that the step has used so far: every
 /// operation adds its own rounding, and a step has hundreds in a row.
 #pragma once
 
@@ -13,10 +13,10 @@
 
 namespace nanquest::trace {
 
-/// Distance of two tensors that differ in kind: another number of elements, of NaN or of infinities.
+/// Distance of two tensors that differ in kind: in the number of elements, of NaN or of infinities.
 inline constexpr double kOtherKind = 1e300;
 
-/// The larger of the relative differences of norm and largest magnitude; of integers and bool, of largest
+/// The larger of the relative differences of norm and largest magnitude; for integers and bool, of largest
 /// magnitude and of the share of zeros. 0 for equal statistics.
 double distance(DType type, const StatsRow& recorded, const StatsRow& now);
 
@@ -27,7 +27,8 @@ class StepBound {
   explicit StepBound(const std::map<std::string, std::string>& environment);
   /// Values of this type were read or written.
   void use(DType type);
-  /// How far a value may be off from here on, relative: 0.00035 for fp32, 0.031 for fp16 and TF32, 0.088 for bf16.
+  /// How far a value may be off from here on, relative: 0.00035 for fp32, 0.031 for fp16 and TF32, 0.088 for
+  /// bf16.
   double now() const { return bound_; }
 
  private:

@@ -26,7 +26,7 @@ Range range_of(at::ScalarType type) {
   return {std::ldexp(1.0, -about.mantissa_bits - 1), about.max_finite, about.min_subnormal};
 }
 
-/// x_0 … x_{n-1} of one item, one after another as rows.
+/// x_0 … x_{n-1} of one item, as rows.
 at::Tensor stacked(const std::vector<Given>& given, std::size_t item) {
   std::vector<at::Tensor> rows;
   for (const Given& one : given) {
@@ -64,7 +64,7 @@ Reduced reduce_floats(Reduction reduction, const at::Tensor& rows) {
   const Range range = range_of(type);
   const bool product = reduction == Reduction::product;
   Reduced out;
-  // One addition has one result. Only what divides as well may have done so before or after it.
+  // One addition has one result. Only if it also divides, the order may matter.
   if (rows.size(0) <= 2 && reduction != Reduction::average) {
     out.values = fold(rows, product ? times : plus);
     return out;
@@ -72,7 +72,7 @@ Reduced reduce_floats(Reduction reduction, const at::Tensor& rows) {
   const at::Tensor wide = rows.to(at::kDouble);
   const at::Tensor sum = fold(wide, product ? times : plus);
   const at::Tensor size = product ? sum.abs() : wide.abs().sum(0);
-  // The reference has roundings of its own, which count where the numbers are fp64 themselves.
+  // The reference has rounding errors of its own, which count if the numbers are fp64 themselves.
   const double each = range.roundoff + std::numeric_limits<double>::epsilon() / 2;
   const double gamma = (n - 1) * each / (1 - (n - 1) * each);
   out.bounds = size * gamma + n * range.smallest;
@@ -129,7 +129,7 @@ at::Tensor part(const at::Tensor& all, std::size_t place, std::size_t n) {
   return all.narrow(0, static_cast<std::int64_t>(place) * each, each);
 }
 
-/// NaN in min and max: backends compare as they like, and either operand may win.
+/// NaN in min and max: backends compare differently, and either operand may win.
 at::Tensor any_nan(const std::vector<Given>& given, std::size_t item) {
   const at::Tensor rows = stacked(given, item);
   return rows.is_floating_point() ? at::isnan(rows).any(0) : at::Tensor();
@@ -195,7 +195,7 @@ Matched hold_against(const Expected& expected, const std::vector<at::Tensor>& re
     all_same = all_same && fits.all().item<bool>();
     if (expected.may_overflow[item].defined()) {
       const at::Tensor allowed = expected.may_overflow[item];
-      // An overflow on the way leaves infinity or NaN; a min or max beside a NaN leaves anything.
+      // An overflow on the way gives infinity or NaN; a min or max with a NaN gives anything.
       fits = at::logical_or(fits, expected.bounds[item].defined()
                                       ? at::logical_and(allowed, at::logical_not(at::isfinite(got)))
                                       : allowed);
@@ -205,7 +205,7 @@ Matched hold_against(const Expected& expected, const std::vector<at::Tensor>& re
       // The computed one was rounded to the format as well.
       const at::Tensor bound =
           expected.bounds[item] + want.to(at::kDouble).abs() * range_of(got.scalar_type()).roundoff;
-      // Beside an infinity or NaN there is nothing to be near to.
+      // Distances from an infinity or NaN are meaningless.
       const at::Tensor near = at::logical_and(at::isfinite(want), at::le(off, bound));
       fits = at::logical_or(fits, near);
       const at::Tensor seen = at::where(near, off, at::zeros_like(off));

@@ -61,7 +61,7 @@ void add_pair(std::int64_t index, double a, double b, TensorDifference& d, bool&
   d.non_finite_other += !finite_b;
   if (a == b || (std::isnan(a) && std::isnan(b))) return;
   ++d.different;
-  if (!finite_a || !finite_b) {  // outranks any distance
+  if (!finite_a || !finite_b) {  // larger than any distance
     if (!mixed) d.worst = index;
     mixed = true;
     return;
@@ -74,7 +74,7 @@ void add_pair(std::int64_t index, double a, double b, TensorDifference& d, bool&
   if (b != 0) d.max_rel = std::max(d.max_rel, distance / std::abs(b));
 }
 
-/// Integers are compared without a detour through double, which would make neighbours above 2^53 equal.
+/// Integers are compared without converting to double, which would make neighbours above 2^53 equal.
 TensorDifference integer_difference(const at::Tensor& recorded, const at::Tensor& other) {
   TensorDifference d;
   const at::Tensor a = recorded.to(at::kLong).contiguous(), b = other.to(at::kLong).contiguous();

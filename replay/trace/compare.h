@@ -1,4 +1,4 @@
-/// compare: how far a changed run strays from the recorded one, op by op.
+/// compare: how far a changed run differs from the recorded one, op by op.
 ///
 /// Two runs go in lockstep: one exactly as recorded, one in another precision. After each op every tensor
 /// that it wrote is compared, while both are still in memory.

@@ -12,7 +12,7 @@ class Provenance {
  public:
   Provenance(const TraceGraph& graph, const RunResult& run) : graph_(graph), run_(run) {}
 
-  /// The op that handed bad values to `op`, none if none did.
+  /// The op that passed bad values to `op`; none if there is none.
   OpId source(OpId op) const {
     OpId found;
     for (const TensorId row : graph_.reads(op))

@@ -1,8 +1,8 @@
-/// detect: names the first Inf and the first NaN of a run, with everything a person asks next.
+/// detect: names the first Inf and the first NaN of a run, with their details.
 ///
-/// LibTorch's anomaly mode looks at gradients only, sees NaN only and names a node; this looks at every
+/// LibTorch's anomaly mode looks at gradients only, sees NaN only and names a node. This looks at every
 /// tensor that every op of forward, backward and optimizer wrote (RunResult), and follows the bad values back
-/// to where they came from.
+/// to their origin.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ struct Anomaly {
   std::string forward_name;         ///< its name, "" if none
   std::uint64_t count = 0;          ///< bad elements
   std::int64_t first = -1;          ///< logical index of the first one
-  bool inputs_finite = false;       ///< a birth: nothing bad came in
-  /// Ops that handed the bad values on, from the origin to this op's producer; empty for a birth.
+  bool inputs_finite = false;       ///< a birth: its inputs were finite
+  /// Ops that passed the bad values on, from the origin to this op's producer; empty for a birth.
   std::vector<std::int32_t> came_from;
   /// Name of the outside value that was bad from the start ("batch.x"), "" if an op made it.
   std::string outside;

@@ -12,8 +12,7 @@ namespace nanquest::trace {
 /// True for real floating types, the fp8 ones included.
 bool is_float(at::ScalarType type);
 
-/// The dtype that `recorded` becomes under `precision` (Precision's comment says which); integers and bool
-/// stay.
+/// The dtype that `recorded` becomes under `precision` (see Precision); integers and bool stay.
 at::ScalarType target_type(at::ScalarType recorded, Precision precision);
 
 /// The narrowest dtype that holds every value of both floating (or complex) types exactly.

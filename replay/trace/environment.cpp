@@ -25,8 +25,8 @@ int recorded_number(const SnapshotDoc& doc, const std::string& key, int otherwis
   return code == std::errc() && end == text.data() + text.size() ? value : otherwise;
 }
 
-/// True if the entry's value of this process does not matter to a replay of a step whose memory lies on the
-/// CPU alone, or not.
+/// True if the entry's value in this process does not matter to a replay; depends on whether the step's
+/// memory was on the CPU only.
 bool beside_the_point(const std::string& key, bool cpu_alone) {
   if (key.starts_with("autocast_")) return true;  // casts are ops of the trace; replay runs without autocast
   if (tells_of_ranks(key)) return true;
@@ -75,7 +75,7 @@ std::vector<std::string> environment_differences(const SnapshotDoc& doc) {
     if (key == "deterministic_algorithms" && recorded == "true") line += " (set as recorded for the run)";
     differences.push_back(std::move(line));
   }
-  // Whether a variable was set is not known of a file from which they may have been taken out.
+  // If variables may have been removed from a file, it is unknown whether one was set.
   const bool redacted = !sharing_of(doc).redacted.empty();
   for (const auto& [key, value] : here)
     if (!redacted && key.starts_with("env.") && !doc.environment.empty() && !doc.environment.count(key))

@@ -1,4 +1,5 @@
-/// environment: what a run must have around it to be the recorded one, and how this process differs.
+/// environment: the settings that a run needs in order to equal the recorded one, and how this process
+/// differs.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,9 +14,9 @@
 
 namespace nanquest::trace {
 
-/// While it lives: autograd and autocast are off, ATen uses the recorded number of threads (and the recorded
-/// switch for deterministic algorithms), and says no warnings, which are the program's. Its end puts these
-/// and the default CPU generator back. One at a time, on the calling thread.
+/// While it exists: autograd and autocast are off, ATen uses the recorded number of threads (and the recorded
+/// switch for deterministic algorithms), and prints no warnings, which are the program's. Its end restores
+/// these and the default CPU generator. One at a time, on the calling thread.
 class RunScope {
  public:
   explicit RunScope(const SnapshotDoc& doc);
@@ -37,7 +38,7 @@ class RunScope {
   bool deterministic_ = false, warn_only_ = false;
 };
 
-/// "torch_version: recorded 2.15.0, here 2.11.0" for every entry that this process has otherwise; sorted by
+/// "torch_version: recorded 2.15.0, here 2.11.0" for every entry that differs in this process; sorted by
 /// name.
 std::vector<std::string> environment_differences(const SnapshotDoc& doc);
 

@@ -32,7 +32,7 @@ std::vector<std::int64_t> sizes_of(const ArgumentTree& list) {
   return sizes;
 }
 
-/// Into this rank's part of the buffer of a gather.
+/// Copies this rank's part into the buffer of a gather.
 at::Tensor copy_in(at::TensorList inputs, const at::Tensor& buffer, std::int64_t count, std::int64_t rank) {
   at::Tensor part = buffer.view({-1}).narrow(0, rank * count, count);
   std::int64_t from = 0;
@@ -43,14 +43,14 @@ at::Tensor copy_in(at::TensorList inputs, const at::Tensor& buffer, std::int64_t
   return part;
 }
 
-/// What was gathered, apart.
+/// Splits what was gathered.
 void split_copy(const at::Tensor& gathered, at::IntArrayRef sizes, std::int64_t dim, at::TensorList out) {
   const std::vector<at::Tensor> parts = at::split_with_sizes(gathered, sizes, dim);
   for (std::size_t i = 0; i < parts.size() && i < out.size(); ++i)
     if (out[i].defined()) out[i].copy_(parts[i].reshape(out[i].sizes()));
 }
 
-/// What each rank is to have of a reduction, one after the other.
+/// What each rank contributes to a reduction, one after the other.
 void chunk_cat(at::TensorList tensors, std::int64_t dim, std::int64_t chunks, const at::Tensor& out) {
   std::vector<at::Tensor> inputs = tensors.vec();
   for (at::Tensor& input : inputs) input = input.to(out.scalar_type());
@@ -63,7 +63,7 @@ std::tuple<at::Tensor, at::Tensor> all_gather_copy_in(at::TensorList inputs, con
   return {copy_in(inputs, buffer, count, rank), buffer};
 }
 
-/// What this process lacked, and has from here.
+/// Operators that this process lacked and that were defined here.
 struct Defined {
   std::unique_ptr<torch::Library> library;
   std::set<std::string> ops;
@@ -103,7 +103,7 @@ void define_fsdp_copies() {
 }
 
 bool is_kept_copy(const OpRow& op) {
-  // Asked of other operators nothing is defined: it is PyTorch's to do, where Python is.
+  // For other operators nothing is defined: PyTorch does it, where Python is.
   return is_fsdp_copy(op.name) && !op.host_data.empty() && defined().ops.count(op.name) > 0;
 }
 

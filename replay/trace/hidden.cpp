@@ -16,7 +16,7 @@ void HiddenFollower::before(OpId op) {
   try {
     const bool can_repeat = !plan.noise && !(plan_.graph.op(op).flags & kOpOpaque);
     reader_ = overflows_.reads(*plan.handle, written, can_repeat, machine_.arguments(op));
-  } catch (const std::exception&) {  // an argument that is not there: the run says so
+  } catch (const std::exception&) {  // an argument is missing: the run reports it
   }
 }
 
@@ -25,7 +25,7 @@ void HiddenFollower::after(OpId op, const StepOutcome* above) {
   const OpPlan& plan = plan_.ops[op];
   try {
     OpResults made{machine_.outputs(op), {}};
-    // What is only a view of memory that the op was given is nothing that it made.
+    // A view of memory that the op was given was not made by it.
     for (std::size_t i = 0; i < made.returned.size(); ++i)
       if (std::find(plan.written.begin(), plan.written.end(), plan.outputs[i]) == plan.written.end())
         made.returned[i] = at::Tensor();

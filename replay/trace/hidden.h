@@ -8,15 +8,15 @@
 
 namespace nanquest::trace {
 
-/// Goes along with a run as recorded. Never throws: what can't be followed is not flagged.
+/// Accompanies a run as recorded. Never throws: what can't be followed is not flagged.
 class HiddenFollower {
  public:
-  /// All outlive it.
+  /// All must outlive it.
   HiddenFollower(const TracePlan& plan, Machine& machine) : plan_(plan), machine_(machine) {}
 
-  /// Before the machine steps; nothing to do while nothing is followed.
+  /// Before the machine steps; does nothing while nothing is followed.
   void before(OpId op);
-  /// After it. `above`: what the op gave one precision up, finite, if it is a birth; else null.
+  /// After the step. `above`: the op's result one precision up, finite, if it is a birth; otherwise null.
   void after(OpId op, const StepOutcome* above);
   bool any() const { return overflows_.any(); }
   /// Flags the births by what became of them (OpFlag kOpHides…).

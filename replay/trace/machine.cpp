@@ -109,7 +109,7 @@ bool Machine::touches_mixed(const OpPlan& op) const {
 
 bool Machine::already_described(OpId id, bool isolated) const {
   const OpPlan& op = plan_of(id);
-  // What only changes a tensor's metadata is never executed, whatever an edit asks.
+  // An op that only changes a tensor's metadata is never executed, whatever an edit asks.
   if (!op.view_only || (op.handle && edit_.op_edit.count(id.row()))) return false;
   if (isolated) return true;
   for (const TensorId row : op.outputs)
@@ -157,7 +157,7 @@ StepOutcome Machine::step_in(OpId id, InputSlots& inputs, bool isolated) {
     if (run_rounded(id, inputs, isolated, out)) {
       out.failed = false;
       out.error.clear();
-    } else if (!row.host_data.empty()) {  // of a library, or written in Python, for another device
+    } else if (!row.host_data.empty()) {  // defined by a library, or in Python, for another device
       take_recorded(id, isolated, out);
     }
     return out;

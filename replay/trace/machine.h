@@ -14,7 +14,7 @@
 
 namespace nanquest::trace {
 
-/// What executing one op came to.
+/// The result of executing one op.
 struct StepOutcome {
   bool ran = false, substituted = false, failed = false;
   /// It ran as recorded although another precision was asked for: it has no kernel there, or its memory is
@@ -26,7 +26,7 @@ struct StepOutcome {
   std::vector<at::Tensor> outputs, written;
 };
 
-/// Where isolated ops take their inputs from, instead of from the machine's own slots.
+/// Where isolated ops get their inputs, instead of the machine's own slots.
 using InputSlots = SlotStore;
 
 class Machine {
@@ -34,22 +34,22 @@ class Machine {
   /// `doc`, `plan` and `edit` must outlive the machine. Needs a RunScope around its calls.
   Machine(const SnapshotDoc& doc, const TracePlan& plan, const DataSource& source, Precision precision,
           const TraceEdit& edit, c10::Device device = c10::Device(c10::kCPU));
-  /// Goes on from where the slots are (SlotStore::fork), which were filled as recorded.
+  /// Continues from existing slots (SlotStore::fork), which were filled as recorded.
   Machine(const SnapshotDoc& doc, const TracePlan& plan, const DataSource& source, Precision precision,
           const TraceEdit& edit, SlotStore slots);
 
   /// Runs the op on this machine's slots. Never throws.
   StepOutcome step(OpId op);
-  /// Runs the op on copies of what `inputs` holds now (call before the op runs there); stores nothing.
-  /// Never throws.
+  /// Runs the op on copies of what `inputs` holds now (call before the op runs there); stores nothing. Never
+  /// throws.
   StepOutcome step_isolated(OpId op, InputSlots& inputs);
-  /// Frees what nothing after the op needs.
+  /// Frees what is not needed after the op.
   void finish(OpId op);
 
   /// The op's arguments as they are in the slots now, in its own precision: views of the slots' memory.
-  /// Throws if one is not there.
+  /// Throws if one is missing.
   std::vector<c10::IValue> arguments(OpId op);
-  /// What the op returned, as it is in the slots now (undefined tensors where there is nothing).
+  /// What the op returned, as it is in the slots now (undefined tensors if there is nothing).
   std::vector<at::Tensor> outputs(OpId op);
   /// One tensor per row of the op's `written` range.
   std::vector<at::Tensor> written(OpId op);
@@ -71,7 +71,7 @@ class Machine {
   void put_stand_in(OpId op, const std::vector<at::Tensor>& given);
   std::vector<at::Tensor> own_written(OpId op);
   void isolate(const OpPlan& op, Call& call, StepOutcome& out) const;
-  /// What is on record of an op that can't be executed again: values of a row right after the op.
+  /// The recorded results of an op that can't be executed again: values of a row right after the op.
   struct Stored {
     TensorId row;
     at::Tensor tensor;
@@ -82,15 +82,15 @@ class Machine {
   void set_generator(OpId op) const;
   bool touches_mixed(const OpPlan& op) const;
   bool already_described(OpId op, bool isolated) const;
-  /// Nothing here can make what the op made on its device: it takes what was recorded.
+  /// The op ran on a device and can't be computed here: it takes the recorded results.
   bool belongs_elsewhere(OpId op) const;
-  /// Computes what only a device has a kernel for, of ops that this run's change reaches or that nothing is
-  /// on record of; false if that can't be.
+  /// Computes what only a device has a kernel for, for ops that this run's change reaches or whose results
+  /// are not recorded; false if that is not possible.
   bool compute_here(OpId id, Precision p, InputSlots& inputs, bool isolated, StepOutcome& out);
-  /// Runs an op of a device in fp32 and rounds what it returns, as the CPU's kernels know fewer mixtures of
-  /// formats.
+  /// Runs an op of a device in fp32 and rounds its results, because the CPU's kernels support fewer mixtures
+  /// of formats.
   bool run_rounded(OpId id, InputSlots& inputs, bool isolated, StepOutcome& out);
-  /// Of an op that is here, failed, and has its outputs on record: these.
+  /// The recorded outputs of an op that exists here and failed.
   void take_recorded(OpId id, bool isolated, StepOutcome& out);
   void take(const OpPlan& op, Call& call, bool isolated, StepOutcome& out);
   StepOutcome step_in(OpId op, InputSlots& inputs, bool isolated);

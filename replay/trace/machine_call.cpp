@@ -1,4 +1,4 @@
-// Machine: an op's arguments, its call, and what becomes of its returns.
+// Machine: an op's arguments, its call, and its returned values.
 #include "replay/trace/machine_call.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -27,8 +27,8 @@ void flatten(const c10::IValue& value, std::vector<at::Tensor>& out) {
   }
 }
 
-/// Autograd was on when the op was recorded: what needs a gradient came out of it, or memory that only its
-/// backward reads.
+/// Autograd was on when the op was recorded: a result required a gradient, or it returned memory that only
+/// its backward reads.
 bool kept_for_backward(const SnapshotDoc& doc, const std::string& name, const OpPlan& op) {
   for (std::size_t k = 0; k < op.outputs.size(); ++k) {
     const TensorId row = op.outputs[k];
@@ -81,7 +81,7 @@ c10::IValue Machine::argument(const OpPlan& op, const ArgPlan& arg, Precision p,
       if (arg.on_device && !slots_.device().is_cpu()) return slots_.device();
       break;
     case Kind::tensor:
-      return tensor_of(arg.rows[0]);  // an undefined one as it is: many backward kernels refuse None
+      return tensor_of(arg.rows[0]);  // an undefined one unchanged: many backward kernels refuse None
     case Kind::tensors: {
       c10::List<at::Tensor> list;
       for (const TensorId row : arg.rows) list.push_back(tensor_of(row));
@@ -99,7 +99,7 @@ c10::IValue Machine::argument(const OpPlan& op, const ArgPlan& arg, Precision p,
       if (op.noise) break;
       return static_cast<std::int64_t>(target_type(static_cast<at::ScalarType>(arg.constant.toInt()), p));
     case Kind::missing_dtype: {
-      // A factory without a dtype makes the default one, which does not know of this run's precision.
+      // A factory without a dtype makes the default one, which ignores this run's precision.
       if (p == Precision::as_recorded || op.noise || !op.factory || op.outputs.empty() || !op.outputs[0])
         break;
       const at::ScalarType recorded = scalar_type_of(slots_.row(op.outputs[0]).dtype);
@@ -130,7 +130,7 @@ void Machine::execute(OpId id, Precision p, Call& call) {
   const std::string& name = get(doc_, id).name;
   const auto edit = edit_.op_edit.find(id.row());
   if (edit != edit_.op_edit.end() && edit->second && edit->second(call.stack)) return;
-  for (Call::Mutable& m : call.mutables) {  // the edit may have put another tensor in its place
+  for (Call::Mutable& m : call.mutables) {  // the edit may have replaced the tensor
     for (std::size_t i = 0; i < op.args.size() && i < call.stack.size(); ++i)
       if (op.args[i].kind == ArgPlan::Kind::tensor && op.args[i].written && op.args[i].rows[0] == m.row &&
           call.stack[i].isTensor())
@@ -143,11 +143,11 @@ void Machine::execute(OpId id, Precision p, Call& call) {
     const at::ScalarType wide = target_type(scalar_type_of(slots_.row(row).dtype), p);
     at::Tensor drawn;
     if (drawn_elsewhere)
-      for (const Stored& s : stored_values(id)) drawn = s.tensor;  // the mask alone is stored
+      for (const Stored& s : stored_values(id)) drawn = s.tensor;  // only the mask is stored
     if (mask_then_widen(name, call.inputs.read(row, wide), drawn, call.stack)) return;
   }
   if (p != Precision::as_recorded && compute_wide(name, call.stack)) return;
-  // No tensor here requires a gradient, so no graph grows; but some kernels ask for the mode themselves.
+  // No tensor here requires a gradient, so no graph is built; but some kernels check the mode themselves.
   const at::AutoGradMode grad_mode(kept_for_backward(doc_, name, op));
   op.handle->callBoxed(call.stack);
 }
@@ -187,7 +187,7 @@ void Machine::keep(const OpPlan& op, Call& call) {
       is_argument =
           is_argument || (slots_.row(m.row).slot == slots_.row(row).slot && tensor.is_alias_of(m.tensor));
     if (is_argument) continue;
-    if (!slots_.available(row))  // recorded as new memory: it must not share an argument's here
+    if (!slots_.available(row))  // recorded as new memory: it must not share an argument's memory here
       for (const at::Tensor& arg : call.tensors)
         if (tensor.has_storage() && tensor.is_alias_of(arg)) tensor = tensor.clone();
     slots_.bind(row, tensor);

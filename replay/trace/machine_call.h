@@ -7,7 +7,7 @@
 
 namespace nanquest::trace {
 
-/// One execution: its arguments, and what came back.
+/// One execution: its arguments, and its results.
 struct Machine::Call {
   InputSlots& inputs;
   bool isolated = false;

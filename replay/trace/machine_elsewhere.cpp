@@ -1,4 +1,4 @@
-// Machine: ops that were recorded on a device, where it isn't: what a CPU can make of them.
+// Machine: ops that were recorded on a device that is missing here: what a CPU can compute of them.
 #include <algorithm>
 
 #include "probe/tensor/tensor_scan.h"
@@ -27,7 +27,7 @@ bool Machine::compute_here(OpId id, Precision p, InputSlots& inputs, bool isolat
   const OpRow& row = get(doc_, id);
   if (!is_fused_attention(row.name) || (id < first_changed_ && !row.host_data.empty())) return false;
   OpPlan op = plan_of(id);
-  op.noise = false;  // what it draws is drawn anew: in any precision
+  op.noise = false;  // random numbers are drawn anew: in any precision
   std::vector<const TensorRow*> outputs;
   for (const TensorId output : op.outputs) outputs.push_back(output ? &slots_.row(output) : nullptr);
   Call call{inputs, isolated, {}, {}, {}, {}};
@@ -36,7 +36,7 @@ bool Machine::compute_here(OpId id, Precision p, InputSlots& inputs, bool isolat
   for (const c10::IValue& value : call.stack) call.returned.push_back(value.toTensor());
   take(op, call, isolated, out);
   return true;
-} catch (const std::exception&) {  // its recorded values are what is left
+} catch (const std::exception&) {  // only its recorded values are left
   return false;
 }
 
@@ -61,7 +61,7 @@ void Machine::take_recorded(OpId id, bool isolated, StepOutcome& out) try {
   substitute(id, taken, isolated);
   taken.note = "its recorded outputs were used: " + out.error;
   out = std::move(taken);
-} catch (const std::exception&) {  // why it failed says more
+} catch (const std::exception&) {  // the reason of its failure says more
 }
 
 }  // namespace nanquest::trace

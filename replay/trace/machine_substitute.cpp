@@ -1,4 +1,4 @@
-// Machine: ops that can't be executed again get what was recorded of them.
+// Machine: ops that can't be executed again get their recorded results.
 #include <ATen/Functions.h>
 
 #include <stdexcept>
@@ -27,7 +27,7 @@ at::Tensor Machine::stored(TensorId row, const std::string& path) const {
   at::Tensor values;
   try {
     values = source_(path);
-  } catch (const std::exception&) {  // views of what is known are not stored, and older files hold less
+  } catch (const std::exception&) {  // views of known values are not stored, and older files hold less
     return {};
   }
   return as_row(slots_.row(row), values);
@@ -62,7 +62,7 @@ void Machine::substitute(OpId id, StepOutcome& out, bool isolated) {
   const std::vector<Stored> values = stored_values(id);
   if (host && values.empty()) throw std::runtime_error("the bytes of a host write are missing");
 
-  // Nothing may be left as it was although the op wrote it.
+  // A result must not keep its old value although the op wrote it.
   for (const TensorId written : op.written) {
     bool covered = !written;
     for (const Stored& s : values) covered = covered || slots_.row(s.row).slot == slots_.row(written).slot;
@@ -95,7 +95,7 @@ std::vector<at::Tensor> Machine::given_to_stand_in(OpId id) {
   const auto found = edit_.stand_ins.find(id.row());
   if (found == edit_.stand_ins.end()) return {};
   std::vector<at::Tensor> given = views(found->second.reads);
-  for (at::Tensor& tensor : given)  // the op may write over what it reads
+  for (at::Tensor& tensor : given)  // the op may overwrite its inputs
     if (tensor.defined()) tensor = tensor.resolve_conj().resolve_neg().clone();
   return given;
 }
@@ -106,7 +106,7 @@ void Machine::put_stand_in(OpId id, const std::vector<at::Tensor>& given) {
   try {
     std::vector<at::Tensor> tensors = own_written(id);
     found->second.put(given, tensors);
-  } catch (const std::exception&) {  // what was given does not fit: it stays what was recorded
+  } catch (const std::exception&) {  // the given result does not fit: the recorded one stays
   }
 }
 

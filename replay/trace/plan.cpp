@@ -28,7 +28,7 @@ std::vector<TensorId> row_range(const SnapshotDoc& doc, std::int64_t first, std:
   return rows;
 }
 
-/// Attention operators are tagged as drawing even when their dropout is off.
+/// Attention operators are tagged as random even when their dropout is off.
 bool draws_noise(const OpRow& op, const c10::FunctionSchema& schema, const std::vector<ArgPlan>& args) {
   if (!(op.flags & kOpSeeded)) return false;
   for (std::size_t i = 0; i < args.size(); ++i)
@@ -77,7 +77,7 @@ void plan_op(const SnapshotDoc& doc, const OpRow& op, OpPlan& plan) {
   }
 }
 
-/// What the uses of a slot's memory, met in the order of execution, say about it.
+/// What the uses of a slot's memory, in the order of execution, say about it.
 class SlotFacts {
  public:
   SlotFacts(const TraceGraph& graph, PerRow<Slot, SlotPlan>& slots)
@@ -123,11 +123,11 @@ void plan_slots(TracePlan& plan) {
     }
     for (const TensorId row : op.outputs) facts.use(row, id, (graph.op(id).flags & kOpHostWrite) != 0);
     for (const TensorId row : op.written) facts.use(row, id, true);
-    for (std::size_t k = 0; k < op.outputs.size(); ++k)  // nobody looks at what the op wrote there
+    for (std::size_t k = 0; k < op.outputs.size(); ++k)  // what the op wrote there is never read
       if (op.outputs[k] && is_scratch(graph.op(id).name, k))
         std::replace(op.written.begin(), op.written.end(), op.outputs[k], TensorId{});
   }
-  // The loss and the gradients are looked at when the run is over.
+  // The loss and the gradients are read when the run is over.
   facts.use(TensorId{graph.doc().loss}, graph.end(), false);
   for (const std::int32_t row : graph.doc().gradients) facts.use(TensorId{row}, graph.end(), false);
   facts.finish(plan.ops);

@@ -1,4 +1,4 @@
-/// plan: what a doc's ops and slots mean, worked out once and shared by every run.
+/// plan: what a doc's ops and slots mean, computed once and shared by every run.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -19,14 +19,15 @@ struct OpPlan {
   std::string problem;                        ///< why it can't be executed, "" if it can
   std::vector<ArgPlan> args;
   std::vector<TensorId> outputs;  ///< checked, none for undefined ones
-  std::vector<TensorId> written;  ///< checked, none for what nobody should look at
+  std::vector<TensorId> written;  ///< checked, none for what should not be looked at
   bool sound = false;             ///< outputs and written are what the file says
   bool noise = false;             ///< draws random numbers
-  bool on_device = false;         ///< what it made lay on a device; what it drew there a CPU can't draw again
+  bool on_device = false;         ///< its results were on a device; random numbers drawn there can't be drawn
+                                  ///< again on a CPU
   bool factory = false;           ///< takes no tensor
-  bool view_only = false;         ///< computes nothing: the rows of its outputs say all of it
-  std::vector<SlotId> release;    ///< slots that nothing reads after this op
-  std::vector<TensorId> settles;  ///< loss and gradients that nothing writes after this op
+  bool view_only = false;         ///< computes nothing: the rows of its outputs say everything
+  std::vector<SlotId> release;    ///< slots that are not read after this op
+  std::vector<TensorId> settles;  ///< loss and gradients that are not written after this op
 };
 
 /// One storage over the whole trace.
@@ -43,7 +44,7 @@ struct TracePlan {
   PerRow<Slot, SlotPlan> slots;
 };
 
-/// Plans the whole doc, which outlives the plan. Never fails: what is wrong with an op is in its `problem`.
+/// Plans the whole doc, which must outlive the plan. Never fails: problems of an op are in its `problem`.
 TracePlan make_plan(const SnapshotDoc& doc);
 
 }  // namespace nanquest::trace

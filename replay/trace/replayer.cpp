@@ -96,8 +96,8 @@ void Replayer::Impl::complete() {
   SnapshotDoc with = lacks ? trace::fill(*this) : unjudged ? trace::judge_births(*this) : doc;
   const bool looked =
       unjudged ||
-      with.stats.size() != doc.stats.size();  // else nothing could be run, or the tables are unsound
-  // Older recorders told forward and optimizer by who called, and knew fewer origins.
+      with.stats.size() != doc.stats.size();  // otherwise nothing could be run, or the tables are invalid
+  // Older recorders separated forward and optimizer by the caller, and knew fewer origins.
   const bool settled = check_doc(with) && settle_phases(with);
   const bool older =
       settled || (!doc.culprit.value.empty() && doc.culprit.origin == origin_name(SlotOrigin::produced));
@@ -168,7 +168,7 @@ RunResult Replayer::Impl::run(const RunOptions& options, const std::function<voi
     result = run->finish();
     result.decided_at = decided_at;
   } catch (const std::exception& e) {
-    // Only what the caller handed in (edits, on_op) or exhausted memory can end up here.
+    // Only what the caller passed in (edits, on_op) or exhausted memory can throw here.
     result.ops.resize(doc().ops.size());
     if (!result.ops.empty()) result.ops[0].error = std::string("the run broke off: ") + e.what();
     ++result.failed;

@@ -4,8 +4,8 @@
 /// says, and the operator is called boxed, with autograd and autocast off and the recorded generator state
 /// before seeded ops.
 ///
-/// In another precision every slot lives in the dtype it was last written in; an op gets its floating inputs
-/// cast to what its own policy wants, and what it writes in place is kept in the wider of the two dtypes, so
+/// In another precision every slot has the dtype it was last written in. An op gets its floating inputs cast
+/// to the dtype of its own policy, and what it writes in place is kept in the wider of the two dtypes, so
 /// that storing never rounds. Random ops run in their recorded dtype (same masks, same noise) and are widened
 /// when read.
 ///
@@ -53,11 +53,10 @@ struct TraceEdit {
   /// dtype (undefined where there is none): views of the slots, to be changed in place. Not in local runs.
   std::map<std::int32_t, std::function<void(std::vector<at::Tensor>&)>> output_edit;
 
-  /// What stands for the recorded results of an op that can't be run again: `put` is called when they are in
-  /// place, with copies of what `reads` held before the op, in this run, and with what the op wrote, to be
-  /// changed in place (before `output_edit`). If it throws, what it has not changed is as recorded. It must
-  /// leave results alone where what the op was given is as recorded: by itself it changes nothing. Not in
-  /// local runs.
+  /// Replaces the recorded results of an op that can't be run again: `put` is called when they are in place,
+  /// with copies of what `reads` held before the op, in this run, and with what the op wrote, to be changed
+  /// in place (before `output_edit`). If it throws, what it has not changed is as recorded. It must leave
+  /// results unchanged if the op's inputs are as recorded: by itself it changes nothing. Not in local runs.
   struct StandIn {
     std::vector<TensorId> reads;
     std::function<void(const std::vector<at::Tensor>& given, std::vector<at::Tensor>& written)> put;
@@ -69,7 +68,7 @@ struct TraceEdit {
   OpId first_op(const TraceGraph& graph) const;
 };
 
-/// The precision of every op: the op's own entry, else the longest module path that covers it, else
+/// The precision of every op: the op's own entry, otherwise the longest module path that covers it, otherwise
 /// `general`.
 PerRow<OpRow, Precision> precision_of_ops(const TraceGraph& graph, Precision general, const TraceEdit& edit);
 
@@ -81,15 +80,15 @@ struct RunOptions {
   bool hash = false;
   TraceEdit edit = {};
   std::int32_t stop_after = kNone;  ///< last op to run; kNone = all
-  /// Where memory that lay on a device is when the ops run; memory that lay on a CPU stays there. On a CPU
-  /// what was drawn on a device, and what has no kernel here, takes its recorded outputs.
+  /// Where memory that was on a device is when the ops run; memory that was on a CPU stays there. On a CPU,
+  /// ops that drew random numbers on a device and ops without a kernel here take their recorded outputs.
   c10::Device device = c10::Device(c10::kCPU);
-  /// Ends the run once the loss or a gradient has got a non-finite value that nothing overwrites: then it is
+  /// Ends the run once the loss or a gradient has a non-finite value that is not overwritten: then it is
   /// decided (RunResult::decided_at). Not in local runs.
   bool stop_when_harmed = false;
   /// Rows of doc.tensors whose values at the end are wanted (RunResult::kept).
   std::vector<std::int32_t> keep = {};
-  /// Called after each op with its outputs and (at watched ops) may keep copies. May be empty.
+  /// Called after each op with its outputs; may copy them at the ops of interest. May be empty.
   std::function<void(std::int32_t op, const std::vector<at::Tensor>& outputs)> on_op = {};
 };
 
@@ -113,14 +112,14 @@ struct RunResult {
   double loss = 0;
   int failed = 0, substituted = 0;
   int kept_format = 0;              ///< ops that ran as recorded, as they can't run in the asked precision
-  std::int32_t decided_at = kNone;  ///< the op after which the run was ended early; kNone: it went to its end
+  std::int32_t decided_at = kNone;  ///< the op after which the run was ended early; kNone: it was not
   std::vector<at::Tensor> kept;  ///< copies, one per entry of RunOptions::keep; undefined where there is none
   double seconds = 0;
   /// Loss finite, every gradient finite and nothing failed.
   bool finite() const { return loss_finite && gradients_finite && failed == 0; }
 };
 
-/// The step as recorded up to an op: where runs that change nothing before it can go on from. Holds the
+/// The step as recorded up to an op: runs that change nothing before it can start from there. Holds the
 /// memory that is alive there; copies share it. Belongs to the replayer that made it.
 class Checkpoint {
  public:
@@ -129,7 +128,8 @@ class Checkpoint {
   /// The first op that has not run.
   std::int32_t op() const;
   std::uint64_t bytes() const;
-  /// A tensor row as it is there: a view, not to be written to. Throws std::runtime_error if it can't be had.
+  /// A tensor row as it is there: a view, not to be written to. Throws std::runtime_error if it is not
+  /// available.
   at::Tensor value(std::int32_t tensor) const;
   State& state() const { return *state_; }
 
@@ -142,7 +142,7 @@ class Replayer {
   /// Opens a snapshot file. `bad_file` as SnapshotReader::open. If the trace has neither statistics nor a
   /// culprit (a standing trace), the step is run once here, and doc() has both (statistics.h).
   static Result<Replayer> open(const std::string& path);
-  /// Replays tables that never were in a file: `data` holds the tensors that the doc names by path (CPU,
+  /// Replays tables that were never in a file: `data` holds the tensors that the doc names by path (CPU,
   /// contiguous; Recording::data as a map). They are read, never written. Index columns need not be trusted:
   /// an op with a bad one fails. Without `look` a trace without statistics stays so: nothing is run here.
   static Result<Replayer> from_memory(SnapshotDoc doc, std::map<std::string, at::Tensor> data,
@@ -159,14 +159,14 @@ class Replayer {
   Result<at::Tensor> tensor(const std::string& path) const;
 
   /// One run of the whole step. Never throws; ops that fail are in the result. One run at a time per process:
-  /// it sets the number of ATen threads and the default generator, and puts both back.
+  /// it sets the number of ATen threads and the default generator, and restores both.
   RunResult run(const RunOptions& options) const;
-  /// The same run, going on from `from`; what came before it is in the result as the run as recorded has it.
-  /// `from` must lie at or before the first op that the options change, and the general precision must be
-  /// as recorded; not for local runs.
+  /// The same run, continuing from `from`; for the part before it the result has the run as recorded. `from`
+  /// must be at or before the first op that the options change, and the general precision must be as
+  /// recorded; not for local runs.
   RunResult run(const RunOptions& options, const Checkpoint& from) const;
   /// Runs as recorded up to, not including, `op`: from the start, or from an earlier checkpoint. Throws
-  /// std::runtime_error if that can't be done.
+  /// std::runtime_error on failure.
   Checkpoint checkpoint(std::int32_t op, const Checkpoint* from = nullptr) const;
 
   /// For the other files of this folder (lockstep runs); the layout is private to replay/trace.
@@ -181,7 +181,7 @@ class Replayer {
 /// A stored tensor of a file, on the CPU. Errors as SnapshotReader::read_tensor.
 Result<at::Tensor> read_as_tensor(const SnapshotReader& file, const std::string& path);
 
-/// The device that the step's memory lay on, as the recording names it: the first that is no "cpu".
+/// The device on which the step's memory was, as the recording names it: the first that is no "cpu".
 std::string recorded_device(const SnapshotDoc& doc);
 
 /// Bit-for-bit comparison with the hash ladder.
@@ -196,16 +196,16 @@ struct VerifyResult {
   /// given the same bits twice.
   bool elsewhere = false;
   std::int64_t outside = 0;  ///< outputs that are further off than the bounds (trace/bounds.h) allow
-  double bound = 0;          ///< the widest of the bounds, relative
-  double distance = 0;       ///< the largest that was seen of those within
+  double bound = 0;          ///< the largest of the bounds, relative
+  double distance = 0;       ///< the largest difference within them
   std::vector<std::string> differences;  ///< environment entries that differ from the recording's
   double seconds = 0;
-  /// The run that was compared, with statistics; null if it was not on the CPU. Who runs the step again
-  /// begins with it (make_case).
+  /// The run that was compared, with statistics; null if it was not on the CPU. A diagnosis starts with it
+  /// instead of running the step again (make_case).
   std::shared_ptr<const RunResult> run = {};
 };
 
-/// Runs as recorded and compares every written output with its recorded hash (basis "every_output"). Where a
+/// Runs as recorded and compares every written output with its recorded hash (basis "every_output"). If a
 /// standing trace recorded none, the tensors that were alive at the gate, loss and gradients, are compared
 /// with what they are at the end of the run (basis "survivors"). Outputs of opaque ops are not counted: they
 /// are the recorded ones. Runs on `device` (RunOptions::device); what was recorded on another kind of device

@@ -33,7 +33,7 @@ struct Replayer::Impl {
   const SnapshotDoc& doc() const { return filled ? *filled : recorded(); }
   /// Fills statistics and culprit of a trace that has neither (statistics.h).
   void complete();
-  /// Replayer::run; `at_end` (may be empty) sees the run when its last op is done.
+  /// Replayer::run; `at_end` (may be empty) is called with the run after its last op.
   RunResult run(const RunOptions& options, const std::function<void(trace::Run&)>& at_end,
                 const Checkpoint* from = nullptr) const;
   /// A stored tensor; throws std::runtime_error if there is none.
@@ -50,19 +50,19 @@ class Run {
  public:
   /// `impl` and `options` must outlive the run. Needs a RunScope.
   Run(const Replayer::Impl& impl, const RunOptions& options);
-  /// Goes on from a checkpoint.
+  /// Continues from a checkpoint.
   Run(const Replayer::Impl& impl, const RunOptions& options, Checkpoint::State& from);
 
   /// Runs the next op. `written` (may be null) gets the tensors that it wrote, valid until `finish_op`.
   void step(OpId op, std::vector<at::Tensor>* written = nullptr);
-  /// Ends the op: its `on_op`, in a local run the recorded op itself, and freed memory.
+  /// Ends the op: calls its `on_op`, runs the recorded op itself in a local run, and frees memory.
   void finish_op(OpId op);
-  /// The row's values as they are now; undefined if there are none, or in a local run. Throws if it can't be
-  /// seen.
+  /// The row's values as they are now; undefined if there are none, or in a local run. Throws if they can't
+  /// be read.
   at::Tensor value(TensorId row);
   /// True if a loss or gradient that is final after `op` is not finite.
   bool harmed_after(OpId op);
-  /// What later runs need to go on before `op`; this run is not used any more.
+  /// What later runs need to start before `op`; this run is not used any more.
   std::shared_ptr<Checkpoint::State> leave(OpId op);
   /// Loss, gradients and totals.
   RunResult finish();
@@ -83,9 +83,9 @@ class Run {
 
 }  // namespace trace
 
-/// What a run was like just before an op.
+/// The state of a run just before an op.
 struct Checkpoint::State {
-  OpId op;  ///< the first that has not run
+  OpId op;  ///< the first op that has not run
   trace::SlotStore slots;
   trace::Watch watch;
   RunResult result;
@@ -93,15 +93,15 @@ struct Checkpoint::State {
 
 namespace trace {
 
-/// fill_statistics, of what was recorded.
+/// fill_statistics, applied to what was recorded.
 SnapshotDoc fill(const Replayer::Impl& impl);
 
-/// A watched step of a device, whose births nobody computed one precision up while it ran.
+/// A watched step of a device, whose births were not computed one precision up while it ran.
 bool has_unjudged_births(const SnapshotDoc& doc);
 /// What was recorded, with its births judged in a run.
 SnapshotDoc judge_births(const Replayer::Impl& impl);
 
-/// The ops that a run with these options comes to.
+/// The ops that a run with these options executes.
 IdRange<OpRow> ops_to_run(const SnapshotDoc& doc, const RunOptions& options);
 
 }  // namespace trace

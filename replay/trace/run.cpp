@@ -50,7 +50,7 @@ void Run::step(OpId op, std::vector<at::Tensor>* written) {
   OpOutcome& outcome = result_.ops[op.index()];
   try {
     if (options_.scan) watch_.before(op, inputs);
-  } catch (...) {  // the op itself will say what is wrong with its inputs
+  } catch (...) {  // the op itself reports what is wrong with its inputs
   }
   last_ = options_.local ? machine_.step_isolated(op, inputs) : machine_.step(op);
   outcome.ran = last_.ran;

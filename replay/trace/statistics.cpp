@@ -26,7 +26,7 @@ class Filler {
         machine_(impl.recorded(), impl.plan(), impl.source(), Precision::as_recorded, no_edit_),
         known_(doc.slots.size()) {}
 
-  /// Ops that made non-finite values out of finite inputs.
+  /// Ops that made non-finite values from finite inputs.
   std::vector<OpId> run() {
     for (const OpId op : ids_of<OpRow>(doc_)) visit(op);
     (void)is_bad(TensorId{doc_.loss}, Need::values_and_hash);
@@ -35,7 +35,7 @@ class Filler {
   }
 
  private:
-  /// What the recorder gives: what is only read needs no hash.
+  /// As the recorder does: what is only read needs no hash.
   enum class Need { values, values_and_hash };
 
   void visit(OpId id) {
@@ -53,7 +53,7 @@ class Filler {
     births_.push_back(id);
   }
 
-  /// Looks at the row's values as they are now; false also for what can't be seen.
+  /// Looks at the row's values as they are now; false also if they can't be read.
   bool is_bad(TensorId row, Need need) {
     if (!plan_.graph.slot(row)) return false;
     TensorRow& tensor = get(doc_, row);
@@ -71,7 +71,7 @@ class Filler {
     try {
       if (!machine_.slots().available(row)) return {};
       doc_.stats.push_back(measure(machine_.slots().view(row), true, true, doc_.hash_kind));
-    } catch (const std::exception&) {  // the op that reads it says what is wrong
+    } catch (const std::exception&) {  // the op that reads it reports what is wrong
       return {};
     }
     known.push_back(row);
@@ -90,7 +90,7 @@ class Filler {
   std::vector<OpId> births_;
 };
 
-/// The precision above what the op computes in; as_recorded if there is none.
+/// The precision above that in which the op computes; as_recorded if there is none.
 Precision one_up(const SnapshotDoc& doc, const OpPlan& op) {
   if (op.noise) return Precision::as_recorded;
   FormatsUsed formats;
@@ -104,7 +104,7 @@ Precision one_up(const SnapshotDoc& doc, const OpPlan& op) {
   return !up ? Precision::as_recorded : *up == at::kFloat ? Precision::fp32 : Precision::fp64;
 }
 
-/// The births that are worth it, those first that could matter: what reached the harm, then what may have left
+/// The births to judge, the most relevant first: those that reached the harm, then those that may have left
 /// the range of a short format. What an infinite constant made is infinite one precision up as well.
 std::vector<OpId> worth_judging(const Replayer::Impl& impl, SnapshotDoc& doc, std::vector<OpId> births) {
   std::erase_if(births, [&](OpId op) {
@@ -123,8 +123,8 @@ std::vector<OpId> worth_judging(const Replayer::Impl& impl, SnapshotDoc& doc, st
   return births;
 }
 
-/// Computes each birth one precision up, on the inputs that it had, and flags it; range overflows also by what
-/// becomes of them.
+/// Computes each birth one precision up, on its inputs, and flags it; range overflows also by what becomes of
+/// them.
 void judge(const Replayer::Impl& impl, SnapshotDoc& doc, std::vector<OpId> births) {
   TraceEdit raised;
   for (const OpId op : worth_judging(impl, doc, std::move(births))) {
@@ -146,7 +146,7 @@ void judge(const Replayer::Impl& impl, SnapshotDoc& doc, std::vector<OpId> birth
       Badness bad;
       for (const at::Tensor& tensor : outcome.outputs) bad.add(badness(tensor));
       for (const at::Tensor& tensor : outcome.written) bad.add(badness(tensor));
-      // What was run as recorded after all says nothing.
+      // An op that ran as recorded after all shows nothing.
       if (outcome.ran && !outcome.kept_format && outcome.note.empty()) {
         get(doc, op).flags |= bad.any ? kOpBirthStays : kOpBirthFiniteAbove;
         if (!bad.any) finite = std::move(outcome);
@@ -160,7 +160,7 @@ void judge(const Replayer::Impl& impl, SnapshotDoc& doc, std::vector<OpId> birth
   hidden.flag(doc);
 }
 
-/// A birth that is on record as neither.
+/// A birth that is recorded as neither.
 bool is_unjudged(const OpRow& op) {
   return (op.flags & kOpBirth) && !(op.flags & (kOpBirthFiniteAbove | kOpBirthStays));
 }
@@ -180,7 +180,7 @@ SnapshotDoc judge_births(const Replayer::Impl& impl) {
     for (const OpId op : ids_of<OpRow>(doc))
       if (is_unjudged(get(doc, op))) births.push_back(op);
     judge(impl, doc, std::move(births));
-  } catch (const std::exception&) {  // memory is exhausted: what was found so far is true
+  } catch (const std::exception&) {  // out of memory: what was found so far is true
   }
   return doc;
 }
@@ -191,7 +191,7 @@ SnapshotDoc fill(const Replayer::Impl& impl) {
   try {
     const RunScope scope(doc);
     judge(impl, doc, Filler(impl, doc).run());
-  } catch (const std::exception&) {  // memory is exhausted: what was found so far is true
+  } catch (const std::exception&) {  // out of memory: what was found so far is true
   }
   return doc;
 }

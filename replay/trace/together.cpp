@@ -23,7 +23,7 @@ bool carries_nothing(const std::string& op) {
   return op == "c10d::barrier" || op == "c10d::monitored_barrier_";
 }
 
-/// One rank on its way.
+/// The run of one rank.
 class Walker {
  public:
   Walker(const Lane& lane, bool computed)
@@ -45,7 +45,7 @@ class Walker {
 
   std::int32_t rank() const { return rank_; }
   std::int32_t world_size() const { return impl_.doc().world_size; }
-  /// At a collective, which has not run.
+  /// The rank is at a collective, which has not run.
   bool waits() const { return op_ < end_; }
   OpId op() const { return op_; }
   const std::string& name() const { return get(impl_.doc(), op_).name; }
@@ -54,14 +54,14 @@ class Walker {
   bool gave_bad() const { return gave_bad_; }
   /// Whether any of its collectives is of that group.
   bool uses(const std::string& group) const { return groups_.count(group) > 0; }
-  /// How many collectives of its group it has behind it.
+  /// How many collectives of this group it has passed.
   int number() const {
     const auto found = done_.find(call_ ? call_->group : "");
     return found == done_.end() ? 0 : found->second;
   }
 
-  /// Runs the collective: its recorded results are held against what is expected, and in a run that goes on
-  /// with what was computed become that.
+  /// Runs the collective: compares its recorded results with the expected ones, which replace them in a run
+  /// that continues with computed results.
   CollectivePart pass(const Expected* expected, std::string& why_not) {
     CollectivePart part;
     part.op = op_.row();
@@ -97,7 +97,7 @@ class Walker {
   }
 
  private:
-  /// To the next collective, or the end.
+  /// Runs to the next collective, or the end.
   void advance() {
     const trace::RunScope scope(impl_.doc());
     for (; op_ < end_; op_ = OpId{op_.row() + 1}) {
@@ -117,14 +117,14 @@ class Walker {
     if (op_ < end_) collect();
   }
 
-  /// Of a copy that nobody but FSDP has a kernel for. Where it can't be done it stays what was recorded.
+  /// For a copy that only FSDP has a kernel for. If it can't be done, the recorded result stays.
   void copy_again(OpId op, std::vector<at::Tensor>& written) try {
     trace::copy_as_fsdp(
         impl_.doc(), get(impl_.doc(), op), [this](TensorId row) { return run_->value(row); }, written);
   } catch (const std::exception&) {
   }
 
-  /// What it gives to the collective that it has come to.
+  /// Its input to the collective that it has reached.
   void collect() {
     call_ = collective_call(impl_.doc(), op_);
     if (!call_) return;
@@ -134,7 +134,7 @@ class Walker {
         at::Tensor value;
         try {
           value = run_->value(row);
-        } catch (const std::exception&) {  // is not there
+        } catch (const std::exception&) {  // the file is missing
         }
         if (!value.defined()) break;
         gave_bad_ = gave_bad_ || trace::badness(value).any;
@@ -204,7 +204,7 @@ class Together {
       }
       if (!first) break;
       if (moved) continue;
-      // One of a kind that is not done here holds up the others.
+      // A collective of an unsupported kind holds up the others.
       for (const auto& walker : walkers_)
         if (walker->waits() && !walker->call()) first = walker.get();
       pass_alone(*first, "the other ranks do not come to it: their collectives are others");
@@ -216,8 +216,8 @@ class Together {
  private:
   using Group = std::vector<Walker*>;
 
-  /// Ranks that a collective is among, by what its file says; those of all lanes that use a group of that
-  /// name where it doesn't.
+  /// Ranks that take part in a collective, by what its file says; otherwise those of all lanes that use a
+  /// group of that name.
   std::vector<std::int32_t> members(const Walker& walker) const {
     const CollectiveCall& call = *walker.call();
     if (!call.ranks.empty()) return call.ranks;
@@ -232,7 +232,7 @@ class Together {
     return ranks;
   }
 
-  /// The lanes of the walker's collective, in the group's order, if all have come to it; else none.
+  /// The lanes of the walker's collective, in the group's order, if all have reached it; otherwise none.
   Group complete_group(const Walker& walker) const {
     Group group;
     if (!walker.call()) return group;
@@ -268,7 +268,7 @@ class Together {
     return made;
   }
 
-  /// What each of the group gets; empty, with the reason in `made`, where that can't be computed.
+  /// The result of each member of the group; empty, with the reason in `made`, if it can't be computed.
   std::vector<Expected> results(const Group& group, CollectiveRun& made) const {
     std::vector<Expected> expected;
     if (!made.why_not.empty()) return expected;
@@ -286,7 +286,7 @@ class Together {
         return expected;
       }
     }
-    // Files of before don't say how a reduction reduces: nearly all are sums.
+    // Older files don't record how a reduction reduces: nearly all are sums.
     if (call.reduction == Reduction::unknown) call.reduction = Reduction::sum;
     try {
       for (const Walker* walker : group)

@@ -38,7 +38,7 @@ class Search {
   }
 
  private:
-  /// It returned, or wrote in place, what is no plain memory. A view of such memory made nothing.
+  /// It returned, or wrote in place, memory that is not plain. A view of such memory made nothing.
   bool made_opaque(OpId id) const {
     const OpRow& op = graph_.op(id);
     const auto handle = c10::Dispatcher::singleton().findOp({op.name, op.overload});
@@ -61,7 +61,7 @@ class Search {
     });
   }
 
-  /// It wrote plain memory of which there are no statistics, on record or in the run.
+  /// It wrote plain memory without statistics, neither recorded nor in the run.
   bool wrote_unseen(OpId id) {
     const auto rows = graph_.written(id);
     for (std::size_t k = 0; k < rows.size(); ++k) {
@@ -75,7 +75,7 @@ class Search {
     return false;
   }
 
-  /// What it returned and nobody should look at.
+  /// What it returned and should not be looked at.
   bool is_working_memory(OpId id, TensorId row) const {
     const OpRow& op = graph_.op(id);
     const std::int32_t output = row.row() - op.first_output;

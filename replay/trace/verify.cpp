@@ -32,15 +32,15 @@ class Comparison {
     for (const TraceGraph::Argument& argument : graph_.arguments(op)) use(argument.row);
     const auto rows = graph_.written(op);
     for (const TensorId row : rows) use(row);
-    if (graph_.op(op).flags & (kOpUninitialised | kOpFailed))
-      return;                         // nobody wrote there, or nothing came out
-    if (outcome.substituted) return;  // what was recorded, by definition
+    if (graph_.op(op).flags & (kOpUninitialised | kOpFailed)) return;  // not written, or no result
+    if (outcome.substituted) return;                                   // the recorded values, by definition
     for (std::size_t i = 0; i < rows.size(); ++i)
       if (const StatsRow* recorded = recorded_hash(graph_, rows[i]))
         value(rows[i], *recorded, i < outcome.written.size() ? outcome.written[i] : StatsRow{}, op);
   }
 
-  /// What was alive when the step was recorded, against what the run has in the same place at its end.
+  /// Compares what was alive when the step was recorded with the values in the same place at the end of the
+  /// run.
   void survivors(trace::Run& run) {
     std::vector<std::int32_t> rows = graph_.doc().gradients;
     rows.insert(rows.begin(), graph_.doc().loss);
@@ -53,7 +53,7 @@ class Comparison {
       StatsRow now;
       try {
         now = trace::measure(run.value(TensorId{row}), result_.elsewhere, true, graph_.doc().hash_kind);
-      } catch (const std::exception&) {  // what can't be seen isn't equal
+      } catch (const std::exception&) {  // what can't be read isn't equal
       }
       value(TensorId{row}, *recorded, now, graph_.producer(TensorId{row}, graph_.end()));
     }

@@ -1,6 +1,6 @@
-/// watch: looks at what every op writes, and at what went in when something bad came out.
+/// watch: looks at what every op writes, and at its inputs if something bad came out.
 ///
-/// Inputs are looked at only when an output is bad, so a clean run pays for its outputs alone. What an op
+/// Inputs are looked at only if an output is bad, so a clean run pays for its outputs only. What an op
 /// overwrites must be looked at before: that is done only if the slot may hold something bad.
 #pragma once
 
@@ -24,7 +24,7 @@ struct Badness {
 /// Badness of a tensor's values now; undefined and unreadable tensors are clean.
 Badness badness(const at::Tensor& tensor);
 
-/// Statistics and, if asked, the hash of a tensor, made as `kind` says; `scan` false gives the hash alone.
+/// Statistics and, if requested, the hash of a tensor, made as `kind` says; `scan` false gives only the hash.
 /// Empty for undefined tensors.
 StatsRow measure(const at::Tensor& tensor, bool scan, bool hash, HashKind kind);
 
@@ -50,7 +50,7 @@ class Watch {
   void note_write(TensorId row, const StatsRow& stats);
   void judge(OpId op, SlotStore& inputs, const BadCounts& wrote, RunResult& result);
   bool overwrites(OpId op, TensorId row) const;
-  /// Of the values that the op takes in: those in memory that it writes, or the others.
+  /// Of the op's input values: those in memory that it writes, or the others.
   Badness inputs_of(OpId op, SlotStore& inputs, bool overwritten) const;
 
   const SnapshotDoc& doc_;
