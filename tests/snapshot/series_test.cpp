@@ -1,6 +1,7 @@
 // Series: flushed rows are readable while the writer runs, after it was killed, and after a resume.
 #include "probe/snapshot/series.h"
 
+#include <hdf5.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,7 +11,9 @@
 #include <fstream>
 #include <limits>
 #include <thread>
+#include <tuple>
 
+#include "probe/snapshot/h5.h"
 #include "tests/snapshot/rich_doc.h"
 
 namespace nanquest {
@@ -215,6 +218,52 @@ TEST(Series, CanBeReadByTheProcessThatWritesIt) {
     Result<std::vector<SeriesTable>> got = read_series(path);
     ASSERT_TRUE(got) << got.error().text();
     expect_rows(*got, static_cast<std::size_t>(i) + 1);
+  }
+}
+
+/// Runs `change` on the HDF5 file at `path`, opened read-write.
+template <class F>
+void change_file(const std::string& path, F change) {
+  const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+  ASSERT_GE(file, 0);
+  change(file);
+  ASSERT_GE(H5Fclose(file), 0);
+}
+
+TEST(Series, RowsThatAreNotWrittenYetAreLeftOut) {
+  TempDir dir;
+  const std::string path = dir / "s.h5";
+  write_steps(path, 0, 10);
+  change_file(path, [](hid_t file) {  // as seen by a reader between the growth of a table and its bytes
+    for (const auto& [name, rows, columns] :
+         {std::tuple{"history/scalars/values", 13, 3}, {"history/grad_norm/values", 12, 2}}) {
+      const hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT);
+      ASSERT_GE(dataset, 0) << name;
+      const hsize_t extent[2] = {static_cast<hsize_t>(rows), static_cast<hsize_t>(columns)};
+      EXPECT_GE(H5Dset_extent(dataset, extent), 0);
+      H5Dclose(dataset);
+    }
+  });
+  Result<std::vector<SeriesTable>> got = read_series(path);
+  ASSERT_TRUE(got) << got.error().text();
+  expect_rows(*got, 10);
+}
+
+TEST(Series, AFileOfANewerFormatIsRefusedByItsVersion) {
+  TempDir dir;
+  for (const auto& [version, readable] : {std::pair{"1.9", true}, {"2.0", false}}) {
+    const std::string path = dir / (std::string(version) + ".h5");
+    write_steps(path, 0, 3);
+    change_file(path, [version = version](hid_t file) {
+      ASSERT_GE(H5Adelete(file, "format_version"), 0);
+      EXPECT_TRUE(h5::set_attribute(file, "format_version", std::string_view(version)));
+    });
+    Result<std::vector<SeriesTable>> got = read_series(path);
+    ASSERT_EQ(static_cast<bool>(got), readable) << version;
+    if (readable) continue;
+    EXPECT_EQ(got.error().code, ErrorCode::bad_file);
+    EXPECT_NE(got.error().text().find("written in series format 2.0"), std::string::npos)
+        << got.error().text();
   }
 }
 

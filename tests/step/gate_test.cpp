@@ -112,6 +112,16 @@ TEST(Gate, large_gradients_have_a_norm_though_fp32_has_none) {
   EXPECT_NEAR(seen.norm, static_cast<double>(1e20f) * std::sqrt(1000.0), 1e8);
 }
 
+TEST(Gate, finite_gradients_whose_norm_is_beyond_fp64_are_bad) {
+  at::Tensor p = leaf({4}, at::kDouble);
+  p.mutable_grad() = at::full({4}, 1e200, at::kDouble);
+  GradientGate gate;
+  gate.watch(p);
+  const GateResult seen = gate.run(1);
+  EXPECT_EQ(seen.non_finite, 0u);
+  EXPECT_FALSE(seen.finite());  // clipping to this norm would make all of them zero
+}
+
 TEST(Gate, mixed_types_shapes_and_missing_gradients_add_up) {
   at::manual_seed(3);
   std::vector<at::Tensor> parameters;
