@@ -7,7 +7,7 @@
 namespace nanquest::viewer {
 namespace {
 
-/// Whether more than an error can be said of the selected incident.
+/// Whether there is more to show of the selected incident than an error.
 bool knows_something(const Session& session) {
   return session.incident() != nullptr || session.verdict() ||
          (session.entry() != nullptr && session.entry()->snapshot != Snapshot::here);

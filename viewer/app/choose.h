@@ -1,4 +1,4 @@
-/// The command line: what it asks for, and what of it is selected in a session.
+/// The command line: what it asks for, and which part of a session it selects.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +26,11 @@ struct Arguments {
   std::vector<std::string> drops;  ///< onto the window
 };
 
-/// Selects what the command line names, on top of what the session chose by itself. `usage` if it isn't
-/// there, `bad_file` if an incident that is asked for can't be shown.
+/// Selects what the command line names, in addition to what the session chose itself. `usage` if it isn't
+/// there, `bad_file` if a requested incident can't be shown.
 Status select(Session& session, const Arguments& arguments);
 
-/// Panels that are about one incident need one that can be read: `bad_file` without.
+/// Panels about one incident need one that can be read: `bad_file` otherwise.
 Status check_shown(const Session& session, Panel panel);
 
 }  // namespace nanquest::viewer

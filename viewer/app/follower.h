@@ -1,4 +1,4 @@
-/// Follower: what a run writes is looked for while its window is open.
+/// Follower: looks for what a run has written while its window is open.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace nanquest::viewer {
 
-/// Has news looked for at most once a second, and never for more than a twentieth of the time.
+/// Starts a look for news at most once a second, and for at most a twentieth of the time.
 class Follower {
   using Clock = std::chrono::steady_clock;
 
@@ -31,7 +31,7 @@ class Follower {
 
  private:
   Clock::time_point next_ = Clock::now() + std::chrono::seconds(1);
-  /// By the last look; the loader's thread may still look when this object is gone.
+  /// At the last look; the loader's thread may still look when this object is gone.
   std::shared_ptr<std::atomic<Clock::duration>> spent_ =
       std::make_shared<std::atomic<Clock::duration>>(Clock::duration::zero());
 };

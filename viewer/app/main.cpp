@@ -38,7 +38,7 @@ constexpr const char* kExamples =
     "  nanquest-viewer runs/story --report story.html               to be read elsewhere\n"
     "Exit codes: 0 done, 2 usage or no display, 3 bad file, 70 internal.";
 
-/// What stands below the options: panels, layouts and examples.
+/// The text below the options: panels, layouts and examples.
 std::string footer() {
   std::string text = "Panels: " + panel_choice(true) + ".\nLayouts, Alt+1 to Alt+4 in a window:\n";
   for (const LayoutInfo& layout : all_layouts())
@@ -67,7 +67,7 @@ int bad_panel(const std::string& name) {
   return usage("there is no panel \"" + name + "\"", "choose " + panel_choice(true));
 }
 
-/// Text and CSV go to a pipe as often as to a terminal: every byte or an error.
+/// Text and CSV often go to a pipe: write every byte or report an error.
 int print(const std::string& text) {
   const bool whole =
       std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
@@ -112,8 +112,8 @@ int show(Session& session, const Arguments& a, Panel panel) {
   return wrote(a.screenshot);
 }
 
-/// The window opens at once, or as soon as the run is read where that is quick: what can't be read then is
-/// said here, later in the window.
+/// The window opens at once, or as soon as the run is read if that is quick: errors are then printed here,
+/// later shown in the window.
 int show_window(const Arguments& a, Panel panel) {
   WindowOptions wanted{0, 0, a.scale, a.frames, a.seconds, a.actions};
   wanted.drops = a.drops;
@@ -275,7 +275,7 @@ int main(int argc, char** argv) try {
   }
   if (a.sandbox) taste_with(child_taster("/proc/self/exe", {.seconds = a.sandbox_seconds}));
   a.wants_text = text->count() > 0;
-  // `--text RUN`: the word after --text is then no panel but the run.
+  // `--text RUN`: then the word after --text is the run and not a panel.
   if (a.wants_text && a.path.empty() && !panel_from_name(a.text)) std::swap(a.path, a.text);
   if (a.wants_text && a.text.empty()) a.text = "all";
   if (a.path.empty())

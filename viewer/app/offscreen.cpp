@@ -101,7 +101,7 @@ bool make_framebuffer(const Gl& gl, int width, int height) {
   return gl.status(GL_FRAMEBUFFER) == GL_FRAMEBUFFER_COMPLETE;
 }
 
-/// The layout settles within a few frames (docking, plot axes, tables); then one frame is kept.
+/// The layout settles within a few frames (docking, plot axes, tables); after that one frame is kept.
 Result<Image> draw_frames(const Gl& gl, Session& session, const UiOptions& options, int width, int height) {
   ImGuiIO& io = ImGui::GetIO();
   Ui ui(session, options);

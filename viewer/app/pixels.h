@@ -5,7 +5,7 @@
 
 namespace nanquest::viewer {
 
-/// How OpenGL's functions are found: glfwGetProcAddress, eglGetProcAddress.
+/// The function that looks up OpenGL's functions: glfwGetProcAddress, eglGetProcAddress.
 using GlFunctions = void (*(*)(const char*))();
 
 /// `width` x `height` pixels from column `left` and, counted from below, row `bottom` on; of the framebuffer

@@ -13,7 +13,7 @@
 namespace nanquest::viewer {
 namespace {
 
-/// The panels that show more than their words, as drawn; `note` says why there are none.
+/// Pictures of the panels that show more than their text; `note` says why there are none.
 std::vector<ReportPicture> draw_pictures(Session& session, std::string& note) {
   std::vector<ReportPicture> pictures;
 #ifdef NANQUEST_WITH_WINDOW

@@ -8,7 +8,7 @@
 
 namespace nanquest::viewer {
 
-/// What a report's name asks for; `usage` if it is neither.
+/// The format that a report's name asks for; `usage` if it is neither.
 enum class ReportKind { markdown, html };
 Result<ReportKind> report_kind(const std::string& path);
 

@@ -41,7 +41,7 @@ std::string last_error() {
   return text == nullptr ? "there is no display" : text;
 }
 
-/// What the system tells the window between frames, beside input.
+/// Events of the system between frames, besides input.
 struct Told {
   std::string dropped;   ///< a file to open instead, with the same layout
   bool exposed = false;  ///< what was drawn is lost
@@ -63,8 +63,7 @@ std::string title_of(const Session& session) {
   return "nanquest, " + session.title();
 }
 
-/// Writes what was just drawn of a panel, as far as it is in the window; `width` and `height` of that, in
-/// pixels.
+/// Writes what was just drawn of a panel, as far as it is inside the window; `width` and `height` in pixels.
 Status take(const PictureSaver::Due& wanted, int width, int height) {
   const ImVec2 scale = ImGui::GetIO().DisplayFramebufferScale;
   const auto within = [](float at, float factor, int most) {
@@ -97,7 +96,7 @@ bool was_resized(GLFWwindow* window) {
   return drawn.x != static_cast<float>(width) || drawn.y != static_cast<float>(height);
 }
 
-/// What the window shows beside the picture, and what of the picture changes by itself.
+/// What the window shows besides the picture, and what changes in the picture by itself.
 struct Changing {
   std::string title, age, doing;
   bool operator==(const Changing&) const = default;
@@ -140,7 +139,7 @@ void loop(GLFWwindow* window, Session& session, Loader& loader, const UiOptions&
     layout = ui.layout().name;
     ++frames;
     if (!drops.empty() && !session.is_nothing() && !loader.busy()) {
-      // As GLFW calls it when the system says that something was dropped.
+      // The callback of GLFW for dropped files.
       const std::string path = drops.front();
       const char* paths[] = {path.c_str()};
       drops.erase(drops.begin());

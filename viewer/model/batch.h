@@ -1,5 +1,5 @@
-/// Batch: what the step was given. Every tensor of the batch, and every sample of it: its id, its text, what
-/// its tensors hold, whether something in them is not finite, whether the verdict blames it.
+/// Batch: the data of the step. Every tensor of the batch, and every sample: its id, its text, the values of
+/// its tensors, whether something in them is not finite, whether the verdict blames it.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct BatchTensor {
   std::string error;              ///< why it can't be read; "" if it could
   Extremes all;                   ///< of the elements that were read; of complex numbers, of their parts
   bool partial = false;           ///< there are more elements than those that were read
-  bool by_sample = false;         ///< its first dimension counts the samples
+  bool by_sample = false;         ///< its first dimension is the samples
   std::vector<Extremes> samples;  ///< of each sample; empty unless `by_sample`
   /// Whole numbers: the first values of each sample, no more than kBatchValues.
   std::vector<std::vector<std::int64_t>> values;
@@ -41,19 +41,19 @@ struct Batch {
 
 inline constexpr std::size_t kBatchValues = 4096;
 
-/// Reads the tensors of an incident's batch; what can't be read says why. Nothing if `progress` was told to
-/// stop.
+/// Reads the tensors of an incident's batch; those that can't be read say why. Nothing if `progress` was told
+/// to stop.
 std::optional<Batch> load_batch(const OpenIncident& incident, Progress* progress = nullptr);
 
-/// Samples of the batch: the rows that all its tensors agree on, else as many as have an id.
+/// Number of samples in the batch: the rows that all its tensors agree on, otherwise the number of ids.
 std::int64_t sample_count(const SnapshotDoc& doc);
 
 /// Whole numbers as people read them: "7 7 12, 0 x 87", the first `most` stretches of equal ones.
 std::string values_text(const std::vector<std::int64_t>& values, std::size_t most, std::uint64_t all);
 
-/// A sample's text with marks for what is none: line ends and tabs as "\n" and "\t", other control characters
-/// and bytes that are no text as "\xff". `tokens`: where each of them is a byte of the text, they say what
-/// stood where the text has a "?" only.
+/// A sample's text with escapes: line ends and tabs as "\n" and "\t", other control characters and bytes that
+/// are no text as "\xff". `tokens`: if each of them is a byte of the text, they show the bytes for which the
+/// text only has a "?".
 std::string marked_text(const std::string& text, const std::vector<std::int64_t>& tokens);
 
 }  // namespace nanquest::viewer

@@ -31,7 +31,7 @@ TensorWords words_of(const BatchTensor& t) {
   return words;
 }
 
-/// What a tensor holds of a sample: whole numbers one by one, of the others the range.
+/// What a tensor holds of a sample: all whole numbers, for other values the range.
 std::string held(const BatchTensor& t, std::size_t sample) {
   if (sample >= t.values.size()) return range_text(t.samples[sample]);
   const std::uint64_t row = element_count(t.tensor.shape) / t.samples.size();

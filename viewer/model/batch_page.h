@@ -1,4 +1,4 @@
-/// The batch in words, once for text, CSV and drawing.
+/// The batch in words, shared by text, CSV and drawing.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct TensorWords {
 struct SampleWords {
   std::int64_t number = 0;
   std::string id;          ///< "" if the run gave none
-  bool blamed = false;     ///< without it the step is finite, says the verdict
+  bool blamed = false;     ///< the verdict says that without it the step is finite
   std::string not_finite;  ///< in all its tensors
   std::string holds;       ///< "image -3.1 to 4.2; label 3", in the order of the tensors
   std::string text;        ///< with marks for what is no text; "" if the run gave none
@@ -37,7 +37,7 @@ struct BatchPage {
 };
 
 /// What is known of the batch of the open incident. `batch`: null if its tensors were not read; then samples
-/// have ids and texts alone.
+/// have only ids and texts.
 BatchPage batch_page(const Session& session, const Batch* batch);
 
 /// "the step is finite without it"; "" for a sample that is not to blame.

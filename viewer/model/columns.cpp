@@ -10,7 +10,7 @@ namespace nanquest::viewer {
 namespace {
 
 constexpr std::string_view kOwn[] = {"gate", "grad_amax", "bad_gradients", "seconds", "measured"};
-/// Words that nothing but a measure of time, or of how much was done in it, has in its name.
+/// Words that appear only in names of times and rates.
 constexpr std::string_view kClock[] = {"second",     "seconds", "sec",      "secs",    "ms",
                                        "minutes",    "hours",   "eta",      "elapsed", "duration",
                                        "latency",    "runtime", "walltime", "clock",   "wallclock",
@@ -50,7 +50,7 @@ bool is_own_column(const std::string& name) {
 bool is_clock_column(const std::string& name) {
   const std::vector<std::string> words = lower_words(name);
   if (words.empty()) return false;
-  // "time" and "s" are common elsewhere ("time_embedding_norm"): at the end alone they are of the clock.
+  // "time" and "s" are common in other names ("time_embedding_norm"): they mean a clock only at the end.
   if (words.back() == "time" || name.ends_with("/s") || name.ends_with("_per_s")) return true;
   return std::ranges::any_of(
       words, [](const std::string& word) { return std::ranges::find(kClock, word) != std::end(kClock); });

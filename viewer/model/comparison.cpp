@@ -15,9 +15,9 @@
 namespace nanquest::viewer {
 namespace {
 
-constexpr std::size_t kToldNames = 12;  // of the series that one run alone has
+constexpr std::size_t kToldNames = 12;  // series that only one run has
 
-/// What a manifest says of how a run was made and ended.
+/// The manifest's entries about how a run was made and ended.
 std::map<std::string, std::string> settings_of(const Session& session, const Manifest& m) {
   std::map<std::string, std::string> out;
   for (const auto& [key, value] : m.config) out[key] = value;
@@ -43,7 +43,7 @@ std::vector<Difference> differing(const Map& here, const Map& there) {
   return out;
 }
 
-/// What is of the probe alone is told elsewhere, and the clock never says the same twice.
+/// Internal columns are shown elsewhere, and clock readings always differ.
 bool is_compared(const std::string& column) {
   return !is_own_column(column) && !is_clock_column(column);
 }

@@ -1,4 +1,4 @@
-/// Comparison: two runs beside each other, and where they part.
+/// Comparison: two runs side by side, and where they diverge.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,14 @@ namespace nanquest::viewer {
 
 class Session;
 
-/// One thing as it is here and there; "-" where there is none.
+/// One value in this run and in the other; "-" if there is none.
 struct Difference {
   std::string what, here, there;
   std::optional<Link> place = {};
 };
 
 /// A scalar of both series, at the steps that both have. A program's own metric is NaN where it was not
-/// logged: NaN against a number is no difference of those.
+/// logged: NaN against a number is not a difference there.
 struct SeriesDifference {
   std::string name;            ///< of its column
   std::size_t steps = 0;       ///< that both have, each counted once
@@ -31,7 +31,7 @@ struct Comparison {
   std::string here, there;           ///< names of the runs, never the same
   std::vector<Difference> settings;  ///< of the manifests: those that differ, and how the runs ended; none
                                      ///< where one has no manifest
-  /// Those that both have, loss first; without what the probe notes for itself and readings of the clock.
+  /// Those that both have, loss first; without the probe's internal columns and readings of the clock.
   std::vector<SeriesDifference> series;
   std::vector<std::string> only_here, only_there;  ///< such series that one alone has
   std::vector<Difference> incidents;               ///< of either, by step

@@ -30,7 +30,7 @@ constexpr bool kWrites = std::is_const_v<std::remove_reference_t<T>>;
 
 }  // namespace
 
-/// What is kept of a run, and for a person who looks into the folder which run that is.
+/// What is stored about a run, and a readable name of the run for people who look into the folder.
 struct DeskFile {
   std::string run;
   Desk desk;
@@ -119,7 +119,7 @@ std::string state_folder() {
 std::string desk_path(const std::string& folder, const std::string& run) {
   if (folder.empty()) return "";
   const std::string whole = whole_path(run);
-  // A hash tells runs of one name apart; the name is for a person who looks into the folder.
+  // A hash distinguishes runs of the same name; the name is for people who look into the folder.
   std::string name = last_name(whole).substr(0, 80) + "-";
   const std::uint64_t hash = hash_bytes(whole.data(), whole.size());
   for (int digit = 15; digit >= 0; --digit) name += "0123456789abcdef"[hash >> (4 * digit) & 15];

@@ -1,5 +1,5 @@
-/// Desk: how a person left a run when they last looked at it, and their notes on it. Kept in a folder of the
-/// user's own, a file a run, never in the run:
+/// Desk: how a user left a run when they last looked at it, and their notes on it. Stored in a folder of the
+/// user's own, one file per run, never in the run:
 ///
 ///     ~/.local/state/nanquest/runs/story-1f3a….json
 ///
@@ -29,28 +29,29 @@ struct Desk {
   IncidentName shown;                              ///< the one that was looked at
   std::optional<Selection> selection;              ///< its `incident` is of `shown`, not a row
   std::vector<Note> notes;
-  bool unreadable = false;  ///< what is kept could not be read: it is not written over
+  bool unreadable = false;  ///< the stored file could not be read: it is not overwritten
 
   bool operator==(const Desk&) const = default;
 };
 
 /// $XDG_STATE_HOME/nanquest, else ~/.local/state/nanquest; "" if there is no place for it. Makes nothing.
 std::string state_folder();
-/// Where the desk of a run (or snapshot) is kept, by its whole path; "" for no folder. Asks the file system.
+/// The file in which the desk of a run (or snapshot) is stored, by its absolute path; "" for no folder. Reads
+/// the file system.
 std::string desk_path(const std::string& folder, const std::string& run);
 
-/// An empty one if nothing is kept. `bad_file` if what is kept can't be read; asks the file system.
+/// An empty one if nothing is stored. `bad_file` if it can't be read; reads the file system.
 Result<Desk> read_desk(const std::string& folder, const std::string& run);
-/// Keeps it, complete or not at all; nothing for no folder. `usage` if the folder lies in the run, `io` if it
-/// can't be written.
+/// Stores it, completely or not at all; does nothing for no folder. `usage` if the folder is inside the run,
+/// `io` if it can't be written.
 Status write_desk(const std::string& folder, const Session& session, const Desk& desk);
 
-/// Of the selected incident; none without.
+/// Identifies the selected incident; none if there is none.
 IncidentName shown_incident(const Session& session);
 /// Its row in the list; -1 if it is not there.
 int row_of(const Session& session, const IncidentName& incident);
-/// Selects what was selected then. False, and nothing changes, where the run opens with another incident now:
-/// that one is news. Reads where another incident is to be opened.
+/// Selects what was selected then. False, and nothing changes, if the run now opens with another incident:
+/// that one is news. Reads if another incident is to be opened.
 bool take_selection(Session& session, const Desk& desk);
 
 }  // namespace nanquest::viewer

@@ -1,5 +1,5 @@
-/// Single elements of a stored tensor: value, all its digits, its bytes as hex and its bits; and the way to
-/// the next one that is not finite.
+/// Single elements of a stored tensor: value, all its digits, its bytes as hex and its bits; and the search
+/// for the next one that is not finite.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ struct ElementPage {
 };
 inline constexpr std::uint64_t kElementPage = 256;
 
-/// How the bits of such an element are cut: "sign, exponent, mantissa" for the real floating-point types,
+/// How the bits of such an element are grouped: "sign, exponent, mantissa" for the real floating-point types,
 /// "bits" for others.
 const char* bits_title(DType dtype);
 
@@ -40,8 +40,8 @@ Result<ElementPage> load_elements(const SnapshotReader& reader, const StoredTens
                                   std::uint64_t index);
 
 enum class Direction : std::uint8_t { forward, backward };
-/// The first element after `from` (before it, backward) that is not finite, around the end until `from`
-/// again; without `from` the first or the last of all. Nothing if all are finite. `io` if it was told to
+/// The first element after `from` (before it, backward) that is not finite, wrapping around at the end until
+/// `from`; without `from` the first or the last of all. Nothing if all are finite. `io` if it was told to
 /// stop.
 Result<std::optional<std::uint64_t>> find_bad(const SnapshotReader& reader, const StoredTensor& tensor,
                                               std::optional<std::uint64_t> from, Direction direction,

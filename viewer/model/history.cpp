@@ -18,7 +18,7 @@ std::vector<double> column_of(const SeriesTable& table, std::size_t c, const std
   return out;
 }
 
-/// The step of each row: its number where the tables don't say.
+/// The step of each row: its index if the tables don't have it.
 std::vector<double> steps_of(const SeriesTable* scalars, std::size_t rows) {
   std::vector<double> steps(rows);
   std::iota(steps.begin(), steps.end(), 0.0);
@@ -30,7 +30,7 @@ std::vector<double> steps_of(const SeriesTable* scalars, std::size_t rows) {
   return steps;
 }
 
-/// Median distance of steps that are in order; 1 where there are not two.
+/// Median distance of consecutive steps; 1 if there are fewer than two.
 double spacing_of(const std::vector<double>& steps) {
   std::vector<double> distances;
   for (std::size_t r = 1; r < steps.size(); ++r)
@@ -54,8 +54,8 @@ std::string lower_title(Statistic s) {
   return title;
 }
 
-/// Where the columns of a map begin and end. Those of a block of the pyramids or more end with one: then the
-/// pyramids know their extremes, so the values are not read.
+/// The column boundaries of a map. Columns as large as a block of the pyramids or larger end at block
+/// boundaries: then the pyramids know their extremes, and the values are not read.
 std::vector<std::size_t> edges_of(std::size_t first, std::size_t last, std::size_t columns) {
   constexpr std::size_t block = Pyramid::kBlock;
   const bool wide = last - first >= columns * block;
@@ -217,7 +217,7 @@ std::optional<BadRow> History::first_bad() const {
   BadRow first{rows(), ""};
   for (std::size_t r = 0; r < first.row; ++r)
     if (answer(r) == static_cast<double>(Gate::non_finite)) first.row = r;
-  // Gradients may overflow with the loss scale: that step was left out.
+  // Gradients may overflow with the loss scale: that step was skipped.
   const auto look = [&](const Pyramid& values, bool of_gradients, const std::string& what) {
     if (values.query(0, first.row).non_finite() == 0) return;
     for (std::size_t r = 0; r < first.row; ++r) {

@@ -1,4 +1,4 @@
-/// History: the per-step numbers of a run, ready to be drawn: one pyramid a layer and statistic.
+/// History: the per-step numbers of a run, ready to be drawn: one pyramid per layer and statistic.
 #pragma once
 
 #include <cstdint>
@@ -39,33 +39,32 @@ struct HeatMap {
 /// A row that was not finite, and what of it.
 struct BadRow {
   std::size_t row = 0;
-  std::string what;  ///< "loss", "weight norm of head"; "" where the gate says so
+  std::string what;  ///< "loss", "weight norm of head"; "" if the gate says so
 };
 
 class History {
  public:
   History() = default;
   /// Takes the tables of a series file or of a snapshot. Without a "step" column rows are numbered from 0.
-  /// Rows stand in the order of their steps; those of one step in the order in which they were written.
-  /// `progress`: advances column by column by `work` in all; told to stop, columns are missing.
+  /// Rows are sorted by step; those of one step stay in the order in which they were written. `progress`:
+  /// advances column by column by `work` in all; if told to stop, columns are missing.
   explicit History(const std::vector<SeriesTable>& tables, Progress* progress = nullptr,
                    std::uint64_t work = 0);
 
-  /// Goes on with rows of tables like those that it was made of, in place of making it anew: costs what is
-  /// appended, and a copy of the steps. Copies that were made before stay as they are. False, and nothing
-  /// changes, where the rows are of earlier steps than the last or the tables are others.
+  /// Appends rows of tables like those that it was made of, instead of making it anew: costs what is
+  /// appended, and a copy of the steps. Earlier copies do not change. False, and nothing changes, if the rows
+  /// are of earlier steps than the last or the tables are others.
   bool append(const std::vector<SeriesTable>& more);
 
   std::size_t rows() const { return steps_.size(); }
   bool empty() const { return steps_.empty(); }
   const std::vector<double>& steps() const { return steps_; }
-  /// Step at which the stretch of rows up to `last` (exclusive) ends: that of the next row, or as far away as
-  /// rows usually are. What lies between two stretches was not recorded.
+  /// Step at which the stretch of rows up to `last` (exclusive) ends: that of the next row, or the usual
+  /// distance after the last one. Steps between two stretches were not recorded.
   double end_of(std::size_t last) const;
   /// Row whose step is nearest, the last one of that step; 0 if there are none.
   std::size_t row_of(double step) const;
-  /// Rows [first, last) of exactly that step: more than one where it was repeated, none where it isn't on
-  /// record.
+  /// Rows [first, last) of exactly that step: several if it was repeated, none if it isn't recorded.
   std::pair<std::size_t, std::size_t> rows_at(double step) const;
 
   bool has(Statistic s) const { return !series_[static_cast<int>(s)].empty(); }
@@ -77,7 +76,7 @@ class History {
   const Pyramid& series(Statistic s, std::size_t layer) const { return series_[static_cast<int>(s)][layer]; }
   /// Extremes over all layers and rows [first, last).
   Extremes extremes(Statistic s, std::size_t first, std::size_t last) const;
-  /// Smallest value > 0 of the statistic; 0 if there is none. The foot of a log scale.
+  /// Smallest value > 0 of the statistic; 0 if there is none. The bottom of a log scale.
   double smallest_positive(Statistic s) const { return smallest_positive_[static_cast<int>(s)]; }
 
   /// Reduces rows [first, last) to at most `columns` columns.
@@ -89,10 +88,10 @@ class History {
   /// The scalar of that name, or null.
   const Pyramid* scalar(const std::string& name) const;
   const std::vector<GateEvent>& events() const { return events_; }
-  /// True if the rows say whether their step was finite: by the gate, the loss or a gradient norm.
+  /// True if the rows show whether their step was finite: by the gate, the loss or a gradient norm.
   bool looks_for_bad() const;
   /// The first row whose step was not finite, by gate, loss, gradients or weights; gradients of a step whose
-  /// loss scale overflowed are none. Nothing if there is none.
+  /// loss scale overflowed do not count. Nothing if there is none.
   std::optional<BadRow> first_bad() const;
 
  private:

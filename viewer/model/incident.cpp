@@ -31,7 +31,7 @@ bool same_trace(const SnapshotDoc& a, const SnapshotDoc& b) {
 }
 
 /// The doc of a recording; with the statistics and the culprit of its replay if it was recorded without.
-/// `replayed`: a verdict is there, so that the replay's file should be.
+/// `replayed`: there is a verdict, so the replay's file should exist.
 SnapshotDoc told(const SnapshotReader& recorded, const std::string& replay_file, bool replayed,
                  std::string& error) {
   SnapshotDoc doc = recorded.doc();
@@ -58,7 +58,7 @@ SnapshotDoc told(const SnapshotReader& recorded, const std::string& replay_file,
   return doc;
 }
 
-/// Infinities that the verdict calls intended are those of the trace, whatever the recording took for one.
+/// Intended infinities are those of the verdict, whatever the recording marked as intended.
 void take_intended(SnapshotDoc& doc, const Verdict& verdict) {
   std::vector<std::int32_t>& intended = doc.culprit.suppressed;
   if (verdict.blame.tried) {
@@ -71,7 +71,7 @@ void take_intended(SnapshotDoc& doc, const Verdict& verdict) {
   for (const Blamed& one : verdict.blame.set) std::erase(intended, static_cast<std::int32_t>(one.index));
 }
 
-/// The op that the verdict blames, where the recording alone blamed another one: it was found by trying.
+/// The op that the verdict blames, found by experiment, if the recording alone blamed another one.
 SnapshotDoc blamed(SnapshotDoc doc, const std::optional<Verdict>& verdict) {
   if (!verdict || !verdict->found) return doc;
   take_intended(doc, *verdict);

@@ -16,7 +16,7 @@
 
 namespace nanquest::viewer {
 
-/// What a verdict knows, the most telling first.
+/// How much a verdict knows, the most first.
 enum class Known : std::uint8_t { cause, unknown, not_replayed, harmless };
 
 /// What is left of an incident's snapshot.
@@ -30,37 +30,37 @@ struct IncidentEntry {
   std::string summary;  ///< of the manifest
   std::string cause;    ///< of the verdict, "" if not replayed yet
   double confidence = 0;
-  bool silent = false;  ///< its verdict says that no gate could see it
+  bool silent = false;  ///< its verdict says that no gate could detect it
   Known known = Known::not_replayed;
   std::string error;          ///< why its snapshot can't be read, "" if it could, or was not tried yet
   std::string verdict_error;  ///< why its verdict can't be read although it is there
 
-  /// "FP16_OVERFLOW", "not replayed yet", or what of it can't be read.
+  /// "FP16_OVERFLOW", "not replayed yet", or why it can't be read.
   std::string standing() const;
   /// One sentence of what is known without verdict and snapshot: "Step 131 was not finite: …".
   std::string known_text() const;
-  /// Takes over what the list shows of a verdict.
+  /// Copies what the list shows of a verdict.
   void note(const Verdict& verdict);
-  /// Takes over which gate failed and what was seen, unless that is known.
+  /// Copies which gate failed and what was found, unless that is known.
   void note(const SnapshotDoc& recorded);
 };
 
-/// The gate that failed there; `non_finite` if it is not known.
+/// The gate that failed there; `non_finite` if unknown.
 Gate gate_of(const IncidentEntry& entry);
 
-/// The incidents of a run by step, rank and attempt: those whose snapshot is there, those of which a verdict
-/// is left, and those that the manifest alone knows of. Verdicts are read.
+/// The incidents of a run by step, rank and attempt: those with a snapshot, those with only a verdict left,
+/// and those that only the manifest knows. Verdicts are read.
 std::vector<IncidentEntry> list_incidents(const RunListing& listing, const std::optional<Manifest>& manifest);
 
-/// Which of two incidents a person is shown first: a failed gate before a spike, before a loss scale that
-/// overflowed, before what no gate saw; then the one that more is known of.
+/// Which of two incidents is shown first: a failed gate before a spike, before a loss scale overflow, before
+/// what no gate detected; then the one of which more is known.
 bool opens_before(const IncidentEntry& a, const IncidentEntry& b);
 
-/// The opened snapshot with everything derived from it. Once made it is only looked at; the file behind
-/// `reader` has one user at a time, the thread that reads.
+/// The opened snapshot with everything derived from it. Never changed once made; the file behind `reader` has
+/// one user at a time, the thread that reads.
 struct OpenIncident {
-  /// `replay_file`: what nanquest-replay left beside it ("" if nothing): a step that was not watched was
-  /// recorded without statistics, and has those that replay took. `verdict`: whom it blames is the culprit.
+  /// `replay_file`: what nanquest-replay left beside it ("" if nothing): it has the statistics of a step that
+  /// was recorded without. `verdict`: what it blames is the culprit.
   OpenIncident(SnapshotReader opened, const std::string& replay_file, const std::optional<Verdict>& verdict);
   OpenIncident(const OpenIncident&) = delete;
   OpenIncident& operator=(const OpenIncident&) = delete;

@@ -11,12 +11,12 @@
 namespace nanquest::viewer {
 namespace {
 
-/// Rank of a value among all: numbers, -Inf below and +Inf above them, then NaN.
+/// Rank of a value for sorting: numbers, with -Inf below and +Inf above them, then NaN.
 std::pair<int, double> rank_of(double value) {
   return std::isnan(value) ? std::pair(1, 0.0) : std::pair(0, value);
 }
 
-/// Every layer once, in the order of the file, with its place in each statistic.
+/// Every layer once, in the order of the file, with its index in each statistic.
 struct Places {
   std::vector<std::string> names;
   std::map<std::string, std::vector<std::optional<std::size_t>>> of;
@@ -44,8 +44,8 @@ std::vector<std::optional<double>> whole_of(const Pyramid* series, std::size_t f
           static_cast<double>(e.pos_inf + e.neg_inf)};
 }
 
-/// The largest magnitude is taken of what is finite: 0 beside a norm that is not finite may be that of
-/// nothing.
+/// The largest magnitude covers finite values only: a 0 beside a norm that is not finite may mean that there
+/// are none.
 void blank_unknown(const History& history, LayerTable::Row& row) {
   std::optional<double>* by[kStatistics] = {};
   std::size_t column = 0;

@@ -1,5 +1,5 @@
-/// LayerTable: the layers of a history at one step, as numbers that can be sorted and searched. What a
-/// statistic has no series of stands in no column.
+/// LayerTable: the layers of a history at one step, as numbers that can be sorted and searched. A statistic
+/// without series has no column.
 #pragma once
 
 #include <cstddef>
@@ -16,16 +16,15 @@ struct LayerTable {
   struct Row {
     std::string layer;
     std::vector<std::optional<double>>
-        values;  ///< one a column; nothing where this layer has no series of it, or it isn't known
+        values;  ///< one per column; nothing if this layer has no series of it, or it is unknown
   };
   double step = 0;  ///< that the statistics are of
   std::vector<std::string>
-      columns;            ///< titles of the values: statistics at the step, then what was over the rows
+      columns;            ///< titles of the values: statistics at the step, then those over the rows
   std::vector<Row> rows;  ///< in the order of the file
 
-  /// Sorts by column `by` of `columns`, or by name (-1). What is not finite counts as larger than all
-  /// numbers, NaN as the largest; what has no value stands last, whichever way. Equals keep the order they
-  /// have.
+  /// Sorts by column `by` of `columns`, or by name (-1). Infinities sort above all numbers, NaN above these;
+  /// missing values are last in either direction. Equal rows keep their order.
   void sort(int by, bool largest_first);
 };
 

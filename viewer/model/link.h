@@ -1,4 +1,4 @@
-/// Link: a place in a run, and Span: a stretch of a text that leads to one.
+/// Link: a place in a run, and Span: a stretch of a text that links to one.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct Link {
   Kind kind = Kind::op;
   std::int64_t number = kNone;         ///< of the op, step or sample
   std::string name;                    ///< of the layer or place; path of the tensor
-  std::optional<Statistic> statistic;  ///< of the layer, where the words say which
+  std::optional<Statistic> statistic;  ///< of the layer, if the words name one
   bool operator==(const Link&) const = default;
 
   static Link to_op(std::int64_t row) { return {Kind::op, row, "", {}}; }
@@ -36,7 +36,7 @@ struct Link {
 /// "op", "layer", "step", "sample", "tensor", "place".
 const char* kind_name(Link::Kind kind);
 
-/// A stretch of a text, and where it leads.
+/// A stretch of a text, and the target of its link.
 struct Span {
   std::string text;
   std::optional<Link> link;

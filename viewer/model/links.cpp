@@ -28,13 +28,13 @@ std::vector<Word> spelt_words(const std::string& text) {
   return words;
 }
 
-/// True for "1", "20" and "0.1": a module of an nn.Sequential may be called so, and so may anything be
-/// counted.
+/// True for "1", "20" and "0.1": a module of an nn.Sequential may have such a name, but so may any number in
+/// the text.
 bool is_number(const std::string& word) {
   return word.find_first_not_of("0123456789.") == std::string::npos;
 }
 
-/// True if a thing is named behind these two words of a text: "module 2", "aten::mm in 2".
+/// True if these two words of a text introduce a name: "module 2", "aten::mm in 2".
 bool names_next(const std::string& before, const std::string& last) {
   for (const char* word : {"module", "layer", "parameter", "buffer", "tensor"})
     if (last == word) return true;
@@ -59,7 +59,7 @@ Names::Names(const Session& session) : session_(&session) {
     ops_.try_emplace(key_of(doc.ops[i].name, ""), row);
     if (!module.empty()) modules_.try_emplace(module, row);
   }
-  // A module whose ops are all its children's: "blocks.3". One without a dot is a word like any other.
+  // A module whose ops all belong to its children: "blocks.3". One without a dot is an ordinary word.
   for (std::size_t i = 0; i < doc.ops.size(); ++i) {
     std::string above = incident->trace.module(OpId{i});
     for (std::size_t dot; (dot = above.rfind('.')) != std::string::npos && above.find('.') != dot;) {
@@ -113,7 +113,7 @@ std::optional<Link> Names::numbered(std::string_view what, const std::string& nu
   return std::nullopt;
 }
 
-/// The place whose name stands there; "" if none does.
+/// The place with the name at this position; "" if there is none.
 std::string Names::place_at(const std::string& text, std::size_t at) const {
   const std::size_t end = text.find(')', at);
   if (end == std::string::npos) return "";

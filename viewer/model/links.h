@@ -1,8 +1,8 @@
 /// Links: places in a run that words name. "aten::mm in blocks.3.mlp", "op 55", "step 131", "sample 3", a
 /// module, a layer, a weight: each is a link to that place.
 ///
-///     const Names names(session);                       // once a reading
-///     for (const Span& span : names.linked(sentence)) …   // what is a link, and what is plain
+///     const Names names(session);                       // once per reading
+///     for (const Span& span : names.linked(sentence)) …   // a link, or plain text
 ///     follow(session, *span.link);
 #pragma once
 
@@ -18,16 +18,17 @@
 
 namespace nanquest::viewer {
 
-/// What the words of a session's texts may name. Made for what the session holds now (Session::reading).
+/// The names that texts of a session may contain. Made for what the session holds now (Session::reading).
 class Names {
  public:
   /// One pass over ops, layers and tensors.
   explicit Names(const Session& session);
   /// Cuts a text into plain stretches and links; together they are the text.
   std::vector<Span> linked(const std::string& text) const;
-  /// The op of that name in that module ("" for any): the culprit, else the first; none if there is none.
+  /// The op of that name in that module ("" for any): the culprit, otherwise the first; none if there is
+  /// none.
   std::optional<Link> op(const std::string& name, const std::string& module) const;
-  /// What a word alone stands for: a layer, a tensor, a module; nothing else.
+  /// What a single word means: a layer, a tensor, a module; nothing else.
   std::optional<Link> word(const std::string& word) const;
   /// The op that the verdict or the recording blames.
   std::optional<Link> culprit() const;

@@ -7,7 +7,7 @@
 
 namespace nanquest::viewer {
 
-/// An errand on its way. `session` belongs to the loader's thread until `finished`, then to the other.
+/// An errand in progress. `session` belongs to the loader's thread until `finished`, then to the other.
 struct Loader::Job {
   Job(Errand wanted, const Session& from)
       : errand(std::move(wanted)), session(from), before(from.selection()) {}
@@ -15,7 +15,7 @@ struct Loader::Job {
   Session session;
   const Selection before;
   Progress progress;
-  std::string trouble;  ///< what kept it from being done
+  std::string trouble;  ///< why it failed
   bool news = false, finished = false;
 };
 
@@ -85,7 +85,7 @@ bool Loader::collect(Session& session) {
   if (job->errand.selects && session.selection().what_if != job->before.what_if)
     job->session.select_what_if(session.selection().what_if);
   if (!job->errand.selects && session.selection() != job->before) job->session.keep(session);
-  // What a person wrote while it was read.
+  // Notes that the user wrote meanwhile.
   if (session.path() == job->session.path() && !session.is_nothing()) job->session.set_notes(session.notes());
   std::swap(session, job->session);
   if (job->errand.done) job->errand.done();
@@ -130,7 +130,7 @@ void Loader::run() {
     job->finished = true;
     if (wake_) wake_();
     job.reset();
-    // Whoever drops the last of an incident closes its file: that has to be this thread.
+    // The last owner of an incident closes its file: that must be this thread.
     std::erase_if(kept_, [](const auto& incident) { return incident.use_count() == 1; });
     finished_.notify_all();
   }

@@ -1,4 +1,4 @@
-/// Note: what a person wrote on a place of a run.
+/// Note: what a user wrote about a place of a run.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace nanquest::viewer {
 
-/// Which of a run's incidents, whatever others there are beside it.
+/// Identifies one of a run's incidents, independent of the others.
 struct IncidentName {
   std::int64_t step = -1;  ///< -1: none
   std::int32_t rank = 0;

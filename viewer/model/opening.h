@@ -1,4 +1,4 @@
-/// Opening: a run as a person opens it, with what they kept of it: how they left it, their notes.
+/// Opening: opens a run together with what the user stored about it: how they left it, their notes.
 #pragma once
 
 #include <string>
@@ -18,11 +18,12 @@ struct Opening {
   Session session;
   Desk desk;             ///< as it was kept; its `first` is of now
   bool resumed = false;  ///< the session's selection is that of the desk
-  std::string trouble;   ///< what of that could not be read or kept, in words; "" for nothing
+  std::string trouble;   ///< what of that could not be read or stored, in words; "" if all could
 };
 
-/// Opens a run or a snapshot, notes it among the recent ones, and takes up what was kept of it. Errors as of
-/// Session::open; what a person kept never keeps them from the run. Reads, and writes into `folders` alone.
+/// Opens a run or a snapshot, adds it to the recent ones, and restores what was stored about it. Errors as
+/// for Session::open; errors of stored data never prevent opening the run. Reads, and writes only into
+/// `folders`.
 Result<Opening> open_as_left(const std::string& path, const OwnFolders& folders,
                              Progress* progress = nullptr);
 

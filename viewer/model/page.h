@@ -1,4 +1,4 @@
-/// Pages: what a panel says, as facts and tables. Texts, reports and drawings are made of them.
+/// Pages: the content of a panel, as facts and tables. Texts, reports and drawings are made from them.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace nanquest::viewer {
 
-/// What a mark beside a line says. `verified` stands on a fix that was tried, whose placebo failed and that
-/// nothing smaller replaces; on nothing else.
+/// The meaning of a mark beside a line. `verified` only marks a fix that was tried, whose placebo failed and
+/// that nothing smaller replaces.
 enum class Sign : std::uint8_t { none, verified, finite, non_finite, failed, caution };
 
 /// One question and its answer.
@@ -21,10 +21,10 @@ struct Fact {
   std::string label;  ///< "What", "Where", "Why", "Fix", "Advice", "Blame", "Confidence", "Proven by", …
   std::string text;
   Sign sign = Sign::none;
-  bool confidence = false;  ///< a bar stands before it
+  bool confidence = false;  ///< drawn with a bar before it
 };
 
-/// What stands below the facts: rows of words, and a mark at the head of a row.
+/// The tables below the facts: rows of words, with an optional mark at the start of a row.
 struct PageTable {
   enum class Kind : std::uint8_t { plain, evidence, series, source, rehearsed };
   struct Row {
@@ -32,12 +32,11 @@ struct PageTable {
     Sign sign = Sign::none;
     std::optional<Link> place = {};  ///< what the row is about, so that others can lead to it
     std::size_t link_cell = 0;       ///< the cell that names `place`
-    std::int64_t id = -1;            ///< what it is a row of, by number: the rank; -1 where that is nothing
-    bool here = false;               ///< of lines of a program: the one that is looked at
+    std::int64_t id = -1;            ///< the number of the row's subject: the rank; -1 if there is none
+    bool here = false;               ///< for lines of a program: the selected one
   };
-  /// Rows of the evidence were measured on the culprit; those of `series` and
-  /// `rehearsed` can be drawn as lines; those of
-  /// `source` are lines of a program, whose white space counts.
+  /// Rows of the evidence were measured on the culprit; those of `series` and `rehearsed` can be drawn as
+  /// lines; those of `source` are lines of a program, whose white space is kept.
   Kind kind = Kind::plain;
   std::string title;
   std::vector<TextColumn> columns;

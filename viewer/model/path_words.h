@@ -1,4 +1,4 @@
-/// Paths as people and shells read them. These ask the file system.
+/// Paths as people and shells read them. These functions read the file system.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@ namespace nanquest::viewer {
 std::string command_to_replay(const std::string& snapshot);
 /// "story" for "runs/story", "runs/story/" and for "." inside it.
 std::string last_name(const std::string& path);
-/// A path as typed or pasted: without white space and quotes around it and "file://" before it,
-/// with the home folder for "~".
+/// A path as typed or pasted: without surrounding white space and quotes and without "file://", with the home
+/// folder for "~".
 std::string path_as_typed(const std::string& text);
 
 }  // namespace nanquest::viewer

@@ -1,5 +1,5 @@
-/// Progress: how far a reading is, told from the thread that reads to the one that draws, and the wish to end
-/// it told back.
+/// Progress: reports from the reading thread to the drawing thread how far a reading is, and in return the
+/// request to stop.
 #pragma once
 
 #include <algorithm>
@@ -10,9 +10,9 @@ namespace nanquest::viewer {
 
 class Progress {
  public:
-  /// Announces work, in bytes or what takes as long.
+  /// Announces work, in bytes or a similar unit.
   void expect(std::uint64_t work) { expected_ += work; }
-  /// So much of it is done.
+  /// Reports that much work as done.
   void advance(std::uint64_t work) { done_ += work; }
   /// 0 … 1; 0 as long as nothing is announced.
   double share() const {
@@ -21,7 +21,7 @@ class Progress {
                          : static_cast<double>(std::min<std::uint64_t>(done_, expected)) /
                                static_cast<double>(expected);
   }
-  /// Asks the reading to end as soon as it can; what it gives then is of no use.
+  /// Asks the reading to end as soon as possible; its result is then invalid.
   void stop() { stopped_ = true; }
   bool stopped() const { return stopped_; }
 

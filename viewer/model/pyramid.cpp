@@ -22,8 +22,8 @@ void Extremes::add(double value) {
   }
 }
 
-/// Eight at a time, and one by one only where one of them is not finite: most stretches are finite, and the
-/// view of a run asks for a hundred thousand of them a frame.
+/// Eight at a time, and one by one only if one of them is not finite: most stretches are finite, and drawing
+/// a run needs a hundred thousand of them per frame.
 void Extremes::add(std::span<const double> values) {
   using Pair = double __attribute__((vector_size(16)));
   constexpr std::size_t pairs = 4, at_once = pairs * 2;
@@ -41,7 +41,7 @@ void Extremes::add(std::span<const double> values) {
   };
   std::size_t i = 0;
   for (; i + at_once <= values.size(); i += at_once) look(values.data() + i);
-  // Some of the last eight are seen twice: extremes don't mind.
+  // Some of the last eight are seen twice, which does not change extremes.
   if (i > 0 && i < values.size()) look(values.data() + values.size() - at_once);
   const Pair any = poison[0] + poison[1] + poison[2] + poison[3];
   if (i > 0 && any[0] + any[1] == 0) {

@@ -1,7 +1,7 @@
-/// Pyramid: the extremes of any stretch of a long series, in microseconds, with nothing non-finite lost.
+/// Pyramid: the extremes of any stretch of a long series, in microseconds, without losing non-finite values.
 ///
-/// Blocks of 64 values, then levels of 4 blocks each, complete ones alone. A query reads at most 2·63 values
-/// and a few blocks of every level. A copy is cheap, and so is one that has grown by a few values.
+/// Blocks of 64 values, then levels of 4 blocks each, only complete ones. A query reads at most 2·63 values
+/// and a few blocks of every level. A copy is cheap, also one that has grown by a few values.
 #pragma once
 
 #include <algorithm>
@@ -44,7 +44,7 @@ class Pyramid {
 
   std::size_t size() const { return values_.size(); }
   double operator[](std::size_t i) const { return values_[i]; }
-  /// Goes on with these; copies that were made before stay as they are. Costs what is appended.
+  /// Appends these; earlier copies do not change. Costs what is appended.
   void append(std::span<const double> more);
   /// Extremes of values [first, last); an empty or reversed stretch gives an empty result, `last` is cut to
   /// the size.

@@ -21,7 +21,7 @@ const char* words_of(Standing standing) {
   return "had bad gradients of unknown origin";
 }
 
-/// What anybody says of how many there are; a rank that has left something is one of them.
+/// The largest stated number of ranks; a rank that has left something counts as well.
 std::int32_t world_of(const Session& session) {
   std::int32_t size = session.manifest() ? session.manifest()->world_size : 1;
   if (session.incident() != nullptr) size = std::max(size, session.incident()->doc.world_size);
@@ -61,7 +61,7 @@ void add_rows(const Session& session, RankGrid& grid) {
   }
 }
 
-/// The verdict has compared the files; the rows only repeat who was quickest to say so.
+/// The verdict has compared the files; the rows only show which rank reported first.
 std::optional<std::int32_t> first_of(const Session& session, RankGrid& grid) {
   if (session.verdict() && session.verdict()->ranks && session.verdict()->ranks->first) {
     const RankCulprit& first = *session.verdict()->ranks->first;

@@ -1,7 +1,7 @@
-/// RankGrid: what the processes of a distributed run left of one step, and who of them was first.
+/// RankGrid: what the processes of a distributed run left of one step, and which of them was first.
 ///
 ///     const RankGrid grid = rank_grid(session);
-///     for (const RankCell& cell : grid.cells) …   // one a rank, from 0 on
+///     for (const RankCell& cell : grid.cells) …   // one per rank, from 0 on
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace nanquest::viewer {
 
-/// What a rank left: nothing, a row of a few words, a whole file, or one that is not here any more.
+/// What a rank left: nothing, a row of a few words, a whole file, or a file that is gone.
 enum class RankLeft : std::uint8_t { nothing, row, file, lost };
 /// "nothing", "a row", "a whole file", "a file that is not here".
 const char* words_of(RankLeft left);
@@ -37,7 +37,7 @@ struct RankGrid {
   std::int64_t step = -1;  ///< -1: no incident is selected
   std::int32_t world_size = 1;
   std::vector<RankCell> cells;  ///< by rank; none for a run of one process
-  std::string first_text;       ///< the rank that was first, and what says so; "" if it is not known
+  std::string first_text;       ///< the rank that was first, and the source of that; "" if unknown
   std::string verdict_text;     ///< what the verdict says of the ranks
   bool cut = false;             ///< there are more ranks than cells
 
@@ -46,10 +46,10 @@ struct RankGrid {
   std::string headline() const;
 };
 
-/// Ranks that are drawn and listed at most.
+/// The most ranks that are drawn and listed.
 inline constexpr std::int32_t kMostRanks = 65536;
 
-/// Of the step of the selected incident. Reads nothing.
+/// For the step of the selected incident. Reads nothing.
 RankGrid rank_grid(const Session& session);
 
 }  // namespace nanquest::viewer

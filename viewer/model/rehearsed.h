@@ -24,7 +24,7 @@ struct RehearsedCurve {
   const Pyramid* losses() const { return history.empty() ? nullptr : history.scalar("loss"); }
 };
 
-/// All runs that were made, as they were made; those that could not be say why in `result`.
+/// All runs that were made, in that order; those that could not be made say why in `result`.
 std::vector<RehearsedCurve> rehearsed_curves(const Rehearsal& rehearsal);
 /// Those of the rehearsal beside `snapshot`; none where there is no file, or it is of another step or rank.
 /// `error`: why one that is there can't be read.

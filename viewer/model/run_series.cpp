@@ -11,7 +11,7 @@ namespace nanquest::viewer {
 
 namespace fs = std::filesystem;
 
-/// A run without it has no headroom, and nothing is missing.
+/// A run without it has no headroom, which is no error.
 void RunSeries::read_headroom(const std::string& run) {
   headroom_error_.clear();
   const std::string path = ranges_path(run, rank_);
@@ -29,19 +29,20 @@ void RunSeries::read_headroom(const std::string& run) {
     headroom_error_ = ranges.error().text();
 }
 
-/// Goes on where the last reading ended, as far as the file is still the one that was read. Null, and
-/// `error_` says why, if it can't be read.
+/// Continues where the last reading ended, as long as the file is the same. Null, and `error_` says why, if
+/// it can't be read.
 std::shared_ptr<const History> RunSeries::read_shown(const std::string& path, std::uint64_t bytes,
                                                      Progress* progress) {
   const bool whole = place_.rows == 0;
   if (progress != nullptr && whole) progress->expect(2 * bytes);  // to be read, and to be looked at
-  // Rows that come later are not tasted: by then the file has been read, and it changes every second.
+  // Rows that come later are not checked in a child process: by then the file has been read, and it changes
+  // every second.
   const Status well = whole ? tasted(Taste::series, path) : Status();
   Result<SeriesNews> news = well ? read_series_on(path, place_) : Result<SeriesNews>(well.error());
   if (news && news->appended) {
     auto grown = std::make_shared<History>(*history_);
     if (grown->append(news->tables)) return grown;
-    place_ = {};  // a step was repeated: its rows stand elsewhere now
+    place_ = {};  // a step was repeated: its rows are elsewhere now
     return read_shown(path, bytes, progress);
   }
   if (progress != nullptr && whole) progress->advance(news ? bytes : 2 * bytes);
@@ -54,7 +55,7 @@ void RunSeries::read(const RunListing& listing, std::int32_t rank, bool all, Pro
   error_.clear();
   words_.clear();
   const std::vector<SeriesFile>& files = listing.series;
-  // While its file can't be read, as when it is being written, a series stays; those of another rank don't.
+  // While its file can't be read (it may be being written), a series stays; those of another rank don't.
   if (files.empty() || rank != rank_) {
     history_ = std::make_shared<History>();
     place_ = {};

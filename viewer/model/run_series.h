@@ -1,5 +1,5 @@
-/// RunSeries: the series of a run: one rank's history and headroom as they are shown, and what the series of
-/// all ranks say of their steps. A copy is cheap: what was read is shared and never changed.
+/// RunSeries: the series of a run: one rank's history and headroom as they are shown, and summaries of the
+/// series of all ranks. A copy is cheap: what was read is shared and never changed.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ namespace nanquest::viewer {
 
 class RunSeries {
  public:
-  /// Reads the series of `rank`, or the first there is, from where the last reading ended as far as the file
-  /// is still the one that was read; of `all` ranks what theirs say of their steps.
+  /// Reads the series of `rank`, or the first there is, from where the last reading ended as long as the file
+  /// is the same; with `all`, also the summaries of all ranks.
   void read(const RunListing& listing, std::int32_t rank, bool all, Progress* progress);
   /// The next reading begins at the first row.
   void begin_anew() { place_ = {}; }

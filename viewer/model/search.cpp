@@ -14,7 +14,7 @@ namespace {
 class Hits {
  public:
   Hits(const std::string& words, std::size_t most) : words_(words), most_(most) {}
-  /// False once no more are wanted of the kind at hand.
+  /// False once there are enough results of the current kind.
   bool wanted() const { return of_kind_ < most_ / kGroups; }
   void begin_kind() { of_kind_ = 0; }
   void offer(std::string label, Link link) {
@@ -45,7 +45,7 @@ void add_steps(const Session& session, const std::string& words, Hits& hits) {
   for (const std::int64_t step : steps) hits.offer("step " + std::to_string(step), Link::to_step(step));
 }
 
-/// Those that are to blame first.
+/// Blamed samples first.
 void add_samples(const Session& session, Hits& hits) {
   if (session.incident() == nullptr) return;
   const OpenIncident& incident = *session.incident();
@@ -71,8 +71,8 @@ void add_layers(const Session& session, Hits& hits) {
       if (seen.insert(layer).second) hits.offer(layer, Link::to_layer(layer));
 }
 
-/// Of these words those that only an op's name or module can hold: a number may be the op's own, and "in" and
-/// "op" stand beside every one.
+/// The words that only an op's name or module can contain: a number may be the op's own, and "in" and "op"
+/// are beside every one.
 std::string words_of_ops(const std::string& typed) {
   std::string out;
   std::istringstream stream(typed);
@@ -94,7 +94,7 @@ void add_ops(const OpenIncident& incident, const std::string& typed, Hits& hits)
         std::to_string(op.row()) + " " + get(incident.doc, op).name + (module.empty() ? "" : " in " + module),
         Link::to_op(op.row()));
   };
-  // Who is to blame first, then those with a mark, then the others.
+  // Blamed ops first, then those with a mark, then the others.
   const OpId culprit{incident.doc.culprit.op};
   if (culprit) offer(culprit);
   const std::vector<OpId> likely = incident.trace.filter(words_of_ops(typed));

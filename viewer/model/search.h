@@ -13,8 +13,8 @@ struct Hit {
   Link link;
 };
 
-/// Places with every word of `words` somewhere in their label or kind (Words), at most `most`, of each
-/// kind some: steps that are named, samples that are to blame, layers, tensors, ops. One pass over the ops.
+/// Places with every word of `words` somewhere in their label or kind (Words), at most `most`, some of each
+/// kind: named steps, blamed samples, layers, tensors, ops. One pass over the ops.
 std::vector<Hit> search(const Session& session, const std::string& words, std::size_t most = 60);
 
 }  // namespace nanquest::viewer

@@ -1,4 +1,4 @@
-/// Selection: what the person looks at. One for all panels: choosing anywhere chooses everywhere.
+/// Selection: what the user looks at. One for all panels: a choice in one panel applies to all.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct Selection {
   double step = -1;           ///< -1 for none
   std::string tensor;         ///< path of a stored tensor; "" if none
   std::int64_t element = -1;  ///< of that tensor, in the order of the file; -1 for none
-  WhatIf what_if;             ///< the format that its values are held against
+  WhatIf what_if;             ///< the format that its values are compared with
   std::int64_t sample = -1;   ///< of the batch, -1 for none
   std::string place;          ///< whose headroom is shown; "" for the least of all places
   Statistic statistic = Statistic::gradient;

@@ -145,13 +145,15 @@ void Session::start_selection() {
   const auto nothing = [&] { return incident_ == nullptr && !verdict_; };
   select_incident(order.empty() ? -1 : order.front());
   for (std::size_t i = 1; i < order.size() && nothing(); ++i) select_incident(order[i]);
-  if (!order.empty() && nothing()) select_incident(order.front());  // none can be read: the first says why
+  if (!order.empty() && nothing())
+    select_incident(order.front());  // none can be read: reports the first
+                                     // one's error
   if (const int maker = rank_that_made_it(); maker >= 0) select_incident(maker);
   keep_statistic();
 }
 
-/// Where another rank's bad values arrived, and the step was not replayed: the row of a rank that made its
-/// own, or -1. What the files of these ranks say is noted.
+/// For an incident where another rank's bad values arrived, and the step was not replayed: the row of a rank
+/// that made its own, or -1. Notes what the files of these ranks say.
 int Session::rank_that_made_it() {
   constexpr int kMostAsked = 8;
   if (incident_ == nullptr || verdict_ || arrived_by(incident_->doc).empty()) return -1;
@@ -171,7 +173,7 @@ int Session::rank_that_made_it() {
   return maker;
 }
 
-/// Another history may lack the selected statistic. One without rows says nothing: another may come.
+/// Another history may lack the selected statistic. One without rows decides nothing.
 void Session::keep_statistic() {
   if (!history().empty() && !history().has(selection_.statistic))
     selection_.statistic = history().first_available();
@@ -181,7 +183,7 @@ const History& Session::history() const {
   return series_.history().empty() && incident_ ? incident_->history : series_.history();
 }
 
-/// Where incidents are known, the ranks that have none are not asked whether their steps were finite.
+/// If incidents are known, series of ranks without incidents are not summarised.
 void Session::load_series(std::int32_t rank) {
   note_reading(false);
   series_.read(*listing_, rank, incidents().empty(), progress_);

@@ -4,8 +4,8 @@
 ///     std::string text = panel_text(*session, Panel::verdict);
 ///
 /// A Session holds one run (or one snapshot), the incident that is open, and the selection that all panels
-/// share. Nothing here writes a file. One thread a session; a copy is cheap, for what was read is shared and
-/// never changed again: a Loader reads into a copy on another thread.
+/// share. Nothing here writes a file. One thread per session; a copy is cheap, because what was read is
+/// shared and never changed: a Loader reads into a copy on another thread.
 #pragma once
 
 #include <filesystem>
@@ -36,19 +36,19 @@ namespace nanquest::viewer {
 
 class Session {
  public:
-  /// Opens a run directory (or its manifest) or a snapshot; what a replay left of one (".json", ".replay.h5")
-  /// opens that snapshot, and its verdict is enough. `bad_file` for anything else. Which of a run's incidents
-  /// is open: `opens_before`; one of which neither snapshot nor verdict can be read is passed over
-  /// (IncidentEntry::error) as long as another can.
-  /// `progress`, if given, gets how far it is and may stop it: then what was read so far is of no use.
+  /// Opens a run directory (or its manifest) or a snapshot; a replay's file (".json", ".replay.h5") opens its
+  /// snapshot, and a verdict alone is enough. `bad_file` for anything else. `opens_before` decides which of a
+  /// run's incidents is opened; one with neither a readable snapshot nor verdict is skipped
+  /// (IncidentEntry::error) if another can be read. `progress`, if given, is updated and may stop it: then
+  /// the result is invalid.
   static Result<Session> open(const std::string& path, Progress* progress = nullptr);
-  /// A session of which nothing was read, while it is being read or where it could not be. `why`: a
-  /// sentence, or "" while it is being read.
+  /// A session without data, while it is being read or if it could not be. `why`: a sentence, or "" while it
+  /// is being read.
   static Session nothing(const std::string& path, const std::string& why = "");
-  /// True for one of `nothing`; `nothing_because` is its sentence.
+  /// True for the result of `nothing`; `nothing_because` is its sentence.
   bool is_nothing() const { return nothing_; }
   const std::string& nothing_because() const { return nothing_because_; }
-  /// Gets how far later readings are; null for none. Must outlive them.
+  /// Reports progress of later readings to this; null for none. Must outlive them.
   void report_to(Progress* progress) { progress_ = progress; }
   Progress* progress() const { return progress_; }
 
@@ -61,7 +61,7 @@ class Session {
   const std::vector<IncidentEntry>& incidents() const { return *incidents_; }
   /// The open incident, or null; its verdict may be there although its snapshot can't be read.
   const OpenIncident* incident() const { return incident_.get(); }
-  /// The same, to be kept: the file stays open as long as anybody has it.
+  /// The same, to be held: the file stays open as long as there is an owner.
   const std::shared_ptr<const OpenIncident>& held_incident() const { return incident_; }
   /// The selected line of the incident list, or null.
   const IncidentEntry* entry() const {
@@ -70,7 +70,7 @@ class Session {
   const std::string& incident_error() const { return incident_error_; }
   /// The verdict of the selected incident, if there is one.
   const std::optional<Verdict>& verdict() const { return verdict_; }
-  /// Why there is none, when the file is there but bad.
+  /// Why there is no verdict, if its file is there but bad.
   std::string verdict_error() const { return entry() == nullptr ? "" : entry()->verdict_error; }
   /// That the run was moved or removed while it was shown; "" while it is there.
   const std::string& lost() const { return lost_; }
@@ -78,48 +78,48 @@ class Session {
   const std::string& lost_of_any() const {
     return lost_.empty() && other_ != nullptr ? other_->lost_ : lost_;
   }
-  /// True if the manifest says that the run is over: nothing new will come.
+  /// True if the manifest says that the run is over: no news are expected.
   bool is_over() const { return manifest_ && manifest_->status != "running"; }
-  /// "finished: went on in fp32", that it is gone, or for how long a run that is called running has written
-  /// nothing; "" if nothing says how the run stands.
+  /// "finished: went on in fp32", that it is gone, or for how long a running run has written nothing; "" if
+  /// the run's state is unknown.
   std::string status() const;
-  /// What is there and can't be read, one line each: manifest, series, snapshots that were tried.
+  /// Files that are there and can't be read, one line each: manifest, series, snapshots that were tried.
   std::vector<std::string> complaints() const;
-  /// The frames that the blamed op was called from, innermost first; empty if none are on record.
+  /// The frames from which the blamed op was called, innermost first; empty if none are recorded.
   const std::vector<std::string>& culprit_stack() const { return culprit_stack_; }
   /// The program's lines there, as they are on this machine.
   const Source& source() const { return source_; }
   /// What other ranks wrote of the step of the selected incident instead of a file, by rank.
   const std::map<std::int32_t, RankRow>& rank_rows() const { return *rank_rows_; }
-  /// The runs that were rehearsed of the selected incident; none if it was not, or its file can't be read.
+  /// The rehearsed runs of the selected incident; none if there are none, or the file can't be read.
   const std::vector<RehearsedCurve>& rehearsed() const { return *rehearsed_; }
-  /// The run's series, else the open snapshot's history; empty if there is neither.
+  /// The run's series, otherwise the open snapshot's history; empty if there is neither.
   const History& history() const;
   const std::string& series_error() const { return series_.error(); }
-  /// That the run's series file is not here, and what is shown in its place; "" where it is, and for a
-  /// snapshot.
+  /// That the run's series file is missing, and what is shown instead; "" if it is there, and for a snapshot.
   std::string lost_series() const;
-  /// How far the values of every place reached; empty where that is not on record.
+  /// How far the values of every place reached; empty if not recorded.
   const Headroom& headroom() const { return series_.headroom(); }
   const std::string& headroom_error() const { return series_.headroom_error(); }
-  /// What the series say of their steps: all of them where no incident is known, else the one that is shown.
+  /// Summaries of the series: all of them if no incident is known, otherwise only the one that is shown.
   const std::vector<SeriesWord>& series_words() const { return series_.words(); }
-  /// True if the series or an incident is of that step.
+  /// True if the series or an incident contains that step.
   bool has_step(double step) const;
   /// True if a statistic has a series of that name.
   bool has_layer(const std::string& layer) const;
   /// The layer of the series that belongs to a module or parameter: itself, its first child, or its nearest
-  /// parent; "" if none does.
+  /// parent; "" if there is none.
   std::string layer_of(const std::string& name) const;
   /// How long ago manifest or series were last written, in whole units: "under a minute", "3 hours"; "" if
-  /// it is not known.
+  /// unknown.
   std::string age_text() const;
   /// Command that replays the open incident; works from any folder.
   const std::string& replay_command() const { return replay_command_; }
 
-  /// Another number whenever an incident or the list of them was read anew, and for every session.
+  /// A number that changes whenever an incident or the list of them is read again, and differs between
+  /// sessions.
   std::uint64_t reading() const { return reading_; }
-  /// The same for whatever is shown: the series as well.
+  /// The same for everything shown, including the series.
   std::uint64_t content() const { return content_; }
 
   const Selection& selection() const { return selection_; }
@@ -130,21 +130,22 @@ class Session {
   /// Selects a layer ("" for all) and, where there is one, its stored weight.
   void select_layer(const std::string& layer);
   void select_step(double step);
-  /// Selects a place whose headroom is on record ("" for the least of all), and the layer that it belongs to.
+  /// Selects a place with recorded headroom ("" for the place with the least), and the layer that it belongs
+  /// to.
   void select_place(const std::string& place);
   /// True if `select_step` would open another incident, and so read files.
   bool opens_another(double step) const { return incident_to_open(step) >= 0; }
   /// Selects a stored tensor and the layer it belongs to.
   void select_tensor(const std::string& path);
-  /// Goes back to what was selected before, as far as it is still there.
+  /// Restores an earlier selection, as far as it still exists.
   void restore(const Selection& before);
-  /// Takes over what a person has selected in an older state of this session while this one was being read;
-  /// reads nothing.
+  /// Copies what a user has selected in an older state of this session while this one was being read; reads
+  /// nothing.
   void keep(const Session& older);
   void select_statistic(Statistic s) { selection_.statistic = s; }
 
-  /// Opens a second run (or snapshot) beside this one; "" for none any more. On failure, as of `open`, what
-  /// was there stays. Reads.
+  /// Opens a second run (or snapshot) beside this one; "" closes it. On failure (see `open`) the present one
+  /// stays. Reads.
   Status compare_with(const std::string& path);
   /// The second run, and what differs; null while there is none.
   const Session* other() const { return other_.get(); }
@@ -152,42 +153,42 @@ class Session {
   /// First and last step of the series that are shown, of both runs if there are two; nothing without any.
   std::optional<std::pair<double, double>> steps_shown() const;
 
-  /// Reads everything again from disk; the selection stays where what it names still exists. If the run is
+  /// Reads everything again from disk; the selection stays as far as its targets still exist. If the run is
   /// gone, what was read stays.
   Status reload();
-  /// Reads again what changed on disk: series and manifest alone where no incident or verdict is new, so that
-  /// the open incident stays open. True if something is new, and if the run went away or came back.
+  /// Reads again what changed on disk: only series and manifest if no incident or verdict is new, so that the
+  /// open incident stays open. True if something is new, and if the run went away or came back.
   bool poll();
 
   /// The selected stored tensor with its statistics, loaded on first use; null if none is selected or it is
   /// unreadable.
   const TensorDetail* tensor_detail();
   const TensorSlice* tensor_slice(std::int64_t plane);
-  /// What of it was read already; these two read nothing.
+  /// What was read of it already; these two read nothing.
   const TensorDetail* read_detail() const;
   const TensorSlice* read_slice(std::int64_t plane) const;
   /// True if `tensor_slice` would read: the selected tensor is there, and neither it nor an error was read.
   bool tensor_waits(std::int64_t plane) const;
   const std::string& tensor_error() const { return tensor_error_; }
 
-  /// The element of the selected tensor that is looked at: the selected one, else the first that is not
-  /// finite, else the first. `select_element`: one that the tensor lacks changes nothing.
+  /// The current element of the selected tensor: the selected one, otherwise the first that is not finite,
+  /// otherwise the first. `select_element`: does nothing if the tensor does not have it.
   std::uint64_t shown_element() const;
   void select_element(std::uint64_t element);
-  /// Selects the next element that is not finite, or the one before, around the end. In words where it is, or
-  /// that there is none. Reads.
+  /// Selects the next element that is not finite, or the one before, wrapping around. Returns its position in
+  /// words, or that there is none. Reads.
   Result<std::string> select_bad(Direction direction);
-  /// The elements around the one that is looked at, loaded on first use; null where the tensor is unreadable
-  /// or empty. The other two read nothing; `elements_wait`: true if `elements` would.
+  /// The elements around the current one, loaded on first use; null if the tensor is unreadable or empty. The
+  /// other two read nothing; `elements_wait`: true if `elements` would.
   const ElementPage* elements();
   const ElementPage* read_elements() const;
   bool elements_wait() const;
   /// "parameters/head.weight[1, 6] = nan  0x7e00  0 11111 1000000000", of what was read; "" for nothing.
   std::string element_text() const;
-  /// What its values are held against.
+  /// The format with which its values are compared.
   void select_what_if(const WhatIf& what) { selection_.what_if = what; }
 
-  /// What a person wrote on places of this run; it is kept elsewhere (desk.h), never in the run.
+  /// The user's notes on places of this run; they are stored elsewhere (desk.h), never in the run.
   const std::vector<Note>& notes() const { return notes_; }
   void set_notes(std::vector<Note> notes) { notes_ = std::move(notes); }
 
@@ -220,7 +221,7 @@ class Session {
   void show_tensor(const std::string& path);
   const StoredTensor* stored_tensor() const;
   void start_sample();
-  /// What the files looked like when they were read: another stamp, other contents.
+  /// Stamps of the files when they were read: another stamp means other contents.
   struct Stamps {
     std::string series, manifest, incidents, folder;
     bool operator==(const Stamps&) const = default;
@@ -229,7 +230,7 @@ class Session {
   void note_written();
   bool read_manifest_again();
   void note_reading(bool incidents = true);
-  /// The list, to be changed: others keep theirs.
+  /// The list, for changing: other copies keep theirs.
   std::vector<IncidentEntry>& own_incidents();
   bool stopped() const { return progress_ != nullptr && progress_->stopped(); }
 

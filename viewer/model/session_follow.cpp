@@ -1,4 +1,4 @@
-// A run that changes while it is shown, and a second one beside it: reading them again, noticing that one
+// A run that changes while it is shown, and a second one beside it: reads them again, and notices if one was
 // moved.
 #include <algorithm>
 #include <filesystem>
@@ -21,7 +21,7 @@ std::string folder_stamp(const std::string& path) {
   return ec ? "" : std::to_string(time.time_since_epoch().count()) + ";";
 }
 
-/// "" while a run or a snapshot is where it was opened; then `listing` is what the run holds now.
+/// "" while a run or a snapshot is where it was opened; then `listing` is the run's present content.
 std::string gone(const std::string& path, bool is_run, RunListing& listing) {
   std::error_code ec;
   bool there = !is_run && (fs::is_regular_file(path, ec) || fs::is_regular_file(verdict_path(path), ec));
@@ -95,7 +95,7 @@ void Session::note_written() {
     if (const auto time = fs::last_write_time(file.path, ec); !ec) written_ = std::max(written_, time);
 }
 
-/// False if it can't be read, or if it knows of other incidents than before.
+/// False if it can't be read, or if it lists other incidents than before.
 bool Session::read_manifest_again() {
   Result<Manifest> now = read_manifest(path_);
   const auto same = [](const ManifestIncident& a, const ManifestIncident& b) {
@@ -122,7 +122,7 @@ bool Session::poll_own() {
     return news && (!lost_.empty() || reload_own().ok());
   }
   Stamps now = stamps();
-  // A rank that leaves a row makes no incident: the folder changes all the same.
+  // A rank that leaves a row adds no incident, but the folder changes all the same.
   if (!manifest_ || manifest_->world_size < 2) now.folder = stamps_->folder;
   if (now == *stamps_) return false;
   if (now.incidents != stamps_->incidents || now.folder != stamps_->folder) return reload_own().ok();

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// About what the tables of a snapshot cost to be read, in bytes: how much of the file they are is not known.
+/// Approximate cost in bytes of reading a snapshot's tables: their share of the file is unknown.
 constexpr std::uint64_t kIncidentCost = 8 << 20;
 
 }  // namespace
@@ -34,7 +34,7 @@ void Session::load_verdict(IncidentEntry& entry) {
   entry.note(*verdict_);
 }
 
-/// Of what the verdict blames, else of what the recording does.
+/// For what the verdict blames, otherwise the recording.
 void Session::load_source(const IncidentEntry& entry) {
   culprit_stack_.clear();
   if (verdict_ && verdict_->found)
@@ -46,7 +46,7 @@ void Session::load_source(const IncidentEntry& entry) {
   source_ = read_source(program_frame(culprit_stack_), ec ? fs::file_time_type::max() : written);
 }
 
-/// Rows beside the file of a single process would be another run's, so they are not read.
+/// Rows beside the file of a single process would belong to another run, so they are not read.
 void Session::load_ranks(const IncidentEntry& entry) {
   constexpr std::size_t most = 65536;
   rank_rows_ = std::make_shared<std::map<std::int32_t, RankRow>>();

@@ -1,5 +1,5 @@
-// The selected tensor: what was read of it, the element that is looked at and those around it. The batch, and
-// the sample of it that is selected.
+// The selected tensor: what was read of it, the current element and those around it. The batch, and its
+// selected sample.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ std::uint64_t reals_of(DType dtype) {
 
 }  // namespace
 
-/// What was looked at in another tensor is of no meaning in this one.
+/// The position in another tensor has no meaning in this one.
 void Session::show_tensor(const std::string& path) {
   if (selection_.tensor != path) selection_.element = -1;
   selection_.tensor = path;
@@ -31,7 +31,7 @@ const StoredTensor* Session::stored_tensor() const {
   return nullptr;
 }
 
-/// What was read of a tensor, or why it couldn't be, is of one incident.
+/// What was read of a tensor, or why it couldn't be, belongs to one incident.
 void Session::forget_tensor() {
   detail_.reset();
   slice_.reset();

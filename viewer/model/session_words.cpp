@@ -1,4 +1,4 @@
-// What a session says of itself: what it shows, how the run stands, what can't be read, what to run next.
+// Texts about the session: what it shows, how the run is, what can't be read, what to run next.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>

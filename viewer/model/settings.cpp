@@ -19,7 +19,7 @@ std::string file_of(const std::string& folder) {
   return (fs::path(folder) / "recent").string();
 }
 
-/// The file holds a path a line.
+/// The file holds one path per line.
 std::vector<std::string> kept_in(const std::string& folder) {
   std::vector<std::string> paths;
   const Result<std::string> text =

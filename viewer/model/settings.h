@@ -1,4 +1,4 @@
-/// What is kept of a person's choices, in a folder of their own: never in a run.
+/// The user's choices, stored in a folder of their own: never in a run.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,12 @@
 
 namespace nanquest::viewer {
 
-/// $XDG_CONFIG_HOME/nanquest, else ~/.config/nanquest, made if need be; "" if there is no place for it.
+/// $XDG_CONFIG_HOME/nanquest, otherwise ~/.config/nanquest, created if needed; "" if there is no place for
+/// it.
 std::string settings_folder();
 
-/// A place of the user's own for files of one kind: $`variable`/nanquest, else ~/`otherwise`/nanquest; "" if
-/// neither is known. Makes nothing.
+/// The user's folder for files of one kind: $`variable`/nanquest, otherwise ~/`otherwise`/nanquest; "" if
+/// neither is known. Creates nothing.
 std::string own_folder(const char* variable, const char* otherwise);
 
 /// A run or snapshot that was opened before.
@@ -23,10 +24,10 @@ struct RecentRun {
 };
 inline constexpr std::size_t kMostRecent = 20;
 
-/// The last ones that were opened, newest first; none if nothing is kept. Asks the file system of each.
+/// The last ones that were opened, newest first; none if nothing is stored. Checks each in the file system.
 std::vector<RecentRun> recent_runs(const std::string& folder);
-/// Puts a run or snapshot at the head of them; what is older than kMostRecent goes. `folder`: that of the
-/// settings; nothing is kept for "". `io` if it can't be written.
+/// Puts a run or snapshot first; entries beyond kMostRecent are dropped. `folder`: that of the settings;
+/// nothing is stored for "". `io` if it can't be written.
 Status note_recent(const std::string& folder, const std::string& path);
 
 }  // namespace nanquest::viewer

@@ -32,7 +32,7 @@ std::pair<std::string, std::size_t> place_of(const std::string& frame) {
   return {"", 0};
 }
 
-/// Control characters of a stranger's file say nothing to a person.
+/// Control characters of an untrusted file are of no use to people.
 std::string shown(const std::string& text) {
   std::string out;
   for (const char c : text.substr(0, kWidest))

@@ -1,4 +1,4 @@
-/// Statistic: what of its values is on record of every layer and step.
+/// Statistic: which per-layer values are recorded for each step.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-/// Strip: what stands above all panels. What happened, where, with which confidence; where it began and where it broke.
+/// Strip: the line above all panels. What happened, where, with which confidence; where it began and where it
+/// broke.
 #pragma once
 
 #include <optional>
@@ -26,7 +27,7 @@ struct Strip {
   std::vector<Span> facts;  ///< step, op, module, confidence
   Breaks breaks;
   bool over = false;  ///< the run is over: nothing new will come
-  std::string age;  ///< how long ago something was written, in whole units; "" if that isn't known
+  std::string age;    ///< how long ago something was written, in whole units; "" if unknown
 };
 
 /// The strip of what is open.

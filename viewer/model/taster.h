@@ -1,8 +1,8 @@
-/// Taster: reads a file before this process does, in one of its own, so that a file which brings the reader
-/// down is a sentence and not the end of the window. It keeps accidents in, not attackers out.
+/// Taster: reads a file first in a child process, so that a file which crashes the reader gives an error and
+/// does not end the window. It protects against accidents, not against attackers.
 ///
 ///     taste_with(child_taster("/proc/self/exe", {}));   // once, before any session is opened
-///     if (Status well = tasted(path); !well) …          // what Session does with every HDF5 file that it
+///     if (Status well = tasted(path); !well) …          // Session does this with every HDF5 file that it
 ///     opens
 #pragma once
 
@@ -16,13 +16,13 @@
 
 namespace nanquest::viewer {
 
-/// What a file is to be read as.
+/// The kind of file to read it as.
 enum class Taste : std::uint8_t { snapshot, series, ranges };
 using Taster = std::function<Status(Taste, const std::string& path)>;
 
-/// Has every file tasted from now on; null for none. Not while anybody reads.
+/// Checks every file with this taster from now on; null for none. Not while files are being read.
 void taste_with(Taster taster);
-/// What the taster says of a file: ok, or `bad_file`. Ok without one. Any thread.
+/// The taster's result for a file: ok, or `bad_file`. Ok without a taster. Any thread.
 Status tasted(Taste as, const std::string& path);
 /// SnapshotReader::open of a file that was tasted.
 Result<SnapshotReader> open_tasted(const std::string& path);
@@ -37,13 +37,14 @@ struct ChildLimits {
   double seconds = 120;            ///< until it is ended
   std::uint64_t memory = kMemory;  ///< bytes of address space
 };
-/// Runs a program with no input and no output, no files written and no core left. `bad_file`, with the words
-/// of how it ended, if a signal ended it or it took too long; ok for every exit code: what is merely wrong
-/// with a file is reported by the next reader. `io` if it can't be started.
+/// Runs a program without input and output, written files or core dump. `bad_file`, with how it ended, if a
+/// signal ended it or it took too long; ok for every exit code: ordinary errors of a file are reported by the
+/// next reader. `io` if it can't be started.
 Status run_apart(const std::vector<std::string>& command, const ChildLimits& limits);
-/// Runs `program --taste KIND --taste-file PATH` for every file, once as long as the file stays as it is.
+/// Runs `program --taste KIND --taste-file PATH` for every file, once as long as the file does not change.
 Taster child_taster(std::string program, ChildLimits limits);
-/// What that child does: reads all of the file that a window may come to read, up to a gigabyte of tensors.
+/// What that child process does: reads everything of the file that a window may read, up to a gigabyte of
+/// tensors.
 void taste(Taste as, const std::string& path);
 
 }  // namespace nanquest::viewer

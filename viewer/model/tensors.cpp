@@ -64,7 +64,7 @@ std::string largest_text(const ScanResult& s) {
 std::string smallest_text(const ScanResult& s) {
   const bool none = s.non_finite() + s.zero >= s.count;
   if (none) return s.zero > 0 ? "all are zero" : largest_text(s);
-  return s.amin_nonzero > 0 ? short_number(s.amin_nonzero) : "-";  // of whole numbers it isn't known
+  return s.amin_nonzero > 0 ? short_number(s.amin_nonzero) : "-";  // unknown for whole numbers
 }
 
 std::string not_finite_text(const TensorDetail& d) {

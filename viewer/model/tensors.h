@@ -65,10 +65,11 @@ inline constexpr std::uint64_t kReadElements = 64ull << 20;  ///< of a tensor, u
 /// Elements of a tensor of that shape; a negative size counts as 0.
 std::uint64_t element_count(const std::vector<std::int64_t>& shape);
 
-/// Elements in their order, from the one numbered `first` on.
+/// Elements in order, starting with number `first`.
 using ChunkVisit = std::function<void(const TensorData& data, std::uint64_t first)>;
-/// Reads up to `max_elements` of `tensor`, some millions at a time. Errors are the reader's; one that was
-/// read whole is checked against its checksum. `progress` advances by the bytes; told to stop: `io`.
+/// Reads up to `max_elements` of `tensor`, some millions at a time. Errors are the reader's; a tensor that
+/// was read completely is checked against its checksum. `progress` advances by the bytes; if told to stop:
+/// `io`.
 Status read_chunks(const SnapshotReader& reader, const StoredTensor& tensor, std::uint64_t max_elements,
                    Progress* progress, const ChunkVisit& visit);
 
@@ -76,7 +77,7 @@ Status read_chunks(const SnapshotReader& reader, const StoredTensor& tensor, std
 Result<TensorDetail> load_detail(const SnapshotReader& reader, const StoredTensor& tensor,
                                  std::uint64_t max_elements = kReadElements, Progress* progress = nullptr);
 
-/// Reads one plane (cut to the range) and reduces it to at most `max_cells` cells a side.
+/// Reads one plane (cut to the range) and reduces it to at most `max_cells` cells per side.
 Result<TensorSlice> load_slice(const SnapshotReader& reader, const StoredTensor& tensor, std::int64_t plane,
                                std::int64_t max_cells = 96);
 

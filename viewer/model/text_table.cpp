@@ -5,7 +5,7 @@
 namespace nanquest::viewer {
 namespace {
 
-/// Characters of UTF-8 text: bytes that do not carry on a character.
+/// Number of characters of UTF-8 text: bytes that are no continuation bytes.
 std::size_t width_of(const std::string& text) {
   return static_cast<std::size_t>(std::count_if(
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0u) != 0x80u; }));

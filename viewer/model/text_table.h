@@ -9,11 +9,11 @@ namespace nanquest::viewer {
 
 struct TextColumn {
   std::string title;
-  bool right = false;     ///< numbers stand to the right
+  bool right = false;     ///< numbers are aligned right
   std::size_t most = 72;  ///< a wider cell pushes the rest of its own row instead of widening the column
 };
 
-/// Header line and rows, each behind `indent`; two spaces at least between columns, none at a line's end.
+/// Header line and rows, each with `indent`; at least two spaces between columns, none at a line's end.
 /// Widths count characters, not bytes. A row may have fewer cells than there are columns.
 std::string text_table(const std::vector<TextColumn>& columns,
                        const std::vector<std::vector<std::string>>& rows, const std::string& indent = "");

@@ -34,7 +34,7 @@ TimelineCurve curve_of(const History& history, const std::string& name, const st
   return curve;
 }
 
-/// Room for what is drawn beside as well.
+/// Includes what is drawn beside it.
 void make_room_again(TimelineCurve& curve, const Pyramid& beside) {
   Extremes all = curve.values->query(0, curve.values->size());
   if (curve.other != nullptr) all.add(curve.other->query(0, curve.other->size()));
@@ -45,7 +45,7 @@ void make_room_again(TimelineCurve& curve, const Pyramid& beside) {
   make_room(curve, known != nullptr && known->factors, all);
 }
 
-/// Puts the other run's curve beside, where it has one.
+/// Adds the other run's curve, if it has one.
 void put_beside(TimelineCurve& curve, const History& other) {
   curve.other = other.scalar(curve.name);
   if (curve.other == nullptr || curve.other->size() == 0) {
@@ -56,8 +56,8 @@ void put_beside(TimelineCurve& curve, const History& other) {
   make_room_again(curve, *curve.other);
 }
 
-/// Puts the runs that were rehearsed beside. Those that go bad may grow without bound before: the axis has
-/// room for those that don't, and for the run itself.
+/// Adds the rehearsed runs. Those that fail may grow without bound before: the axis has room for the others,
+/// and for the run itself.
 void put_rehearsed(TimelineCurve& curve, const std::vector<RehearsedCurve>& rehearsed) {
   for (const RehearsedCurve& run : rehearsed) {
     if (run.losses() == nullptr) continue;
@@ -81,8 +81,8 @@ std::vector<TimelineCurve> timeline_curves(const History& history) {
     const Pyramid* values = history.scalar(name);
     if (values == nullptr) return;
     const Extremes all = values->query(0, values->size());
-    // A column that was never filled holds nothing but NaN, or, where the probe is told nothing (the rate
-    // of updates by hand, gradients that no gate looked at), nothing but 0: none of it is news.
+    // A column that was never filled holds only NaN, or, if the probe does not know it (the learning rate of
+    // updates by hand, gradients without a gate), only 0: it is left out.
     const bool given = (name != "lr" && name != "grad_norm") || all.min != 0 || all.max != 0 || all.nan > 0;
     if ((all.has_finite() && given) || all.pos_inf + all.neg_inf > 0 || name == "loss")
       out.push_back(curve_of(history, name, title, factors, *values, all));

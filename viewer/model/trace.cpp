@@ -14,7 +14,7 @@
 namespace nanquest::viewer {
 namespace {
 
-/// More are no help to a reader, and would cost much of memory that is written piece by piece.
+/// More would not help a reader, and would cost much for memory that is written in many pieces.
 constexpr std::size_t kMostPieces = 16;
 
 /// Numbers from 0 on for values as they come.
@@ -34,7 +34,7 @@ bool is_copy(const OpRow& op) {
   return op.name == "aten::_to_copy" || op.name == "aten::copy_" || op.name == "aten::clone";
 }
 
-/// What the searched text of an op is made of, as numbers.
+/// The parts of an op's searched text, as numbers.
 using Parts = std::array<std::uint32_t, 8>;
 struct PartsHash {
   std::size_t operator()(const Parts& parts) const {
@@ -149,7 +149,7 @@ std::string TraceView::searched(OpId op) const {
          l.read_formats + ' ' + l.write_format + ' ' + mark_words(marks_[op]);
 }
 
-/// Ops of the same parts say the same, and their text is made once.
+/// Ops with the same parts have the same text, which is made once.
 void TraceView::note_searched() {
   Numbers<std::string_view> names;
   Numbers<std::string> formats;

@@ -1,5 +1,5 @@
-/// TraceView: the recorded ops of a step as a person reads them: ranges, formats, who made what, the way to
-/// the loss.
+/// TraceView: the recorded ops of a step for display: ranges, formats, which op made what, the path to the
+/// loss.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +20,16 @@ struct ValueRange {
   double headroom = 0;    ///< bits left in the tightest format among the float tensors; +Inf if all zero
   bool has_headroom = false;
   std::uint64_t non_finite() const { return nan + pos_inf + neg_inf; }
-  /// Nothing finite is among them, so that there is no largest value.
+  /// Nothing finite is among them, so there is no largest value.
   bool none_finite() const { return known && count > 0 && non_finite() >= count; }
 };
 
 /// The largest finite |x|; "none finite" if there is none, "-" if nothing was scanned, if there are no
-/// floats, or if beside what isn't finite there are only zeros.
+/// floats, or if there are only zeros beside values that are not finite.
 std::string amax_text(const ValueRange& range);
 
-/// Of values that leave no number of bits: "none finite", "zeros", or "finite ones zero" beside others that
-/// are not finite.
+/// For values without a number of bits: "none finite", "zeros", or "finite ones zero" beside others that are
+/// not finite.
 const char* room_words(const ValueRange& range);
 
 /// One line of the trace panel.
@@ -39,13 +39,13 @@ struct TraceLine {
   ValueRange read, written;
 };
 
-/// Why an op is worth looking at.
+/// Why an op is marked.
 enum class OpMark : std::uint8_t { none, culprit, lineage, birth, suppressed, carries };
 
 class TraceView {
  public:
   TraceView() = default;
-  /// Keeps a pointer to `doc`, which must outlive this object and stay where it is. One pass over the ops.
+  /// Keeps a pointer to `doc`, which must outlive this object at the same address. One pass over the ops.
   explicit TraceView(const SnapshotDoc& doc);
 
   std::size_t size() const { return doc_ == nullptr ? 0 : doc_->ops.size(); }
@@ -54,22 +54,22 @@ class TraceView {
   /// Path of the module that `op` ran in; "" is the root.
   std::string module(OpId op) const { return std::string(graph_->module_of(op)); }
   OpMark mark(OpId op) const { return marks_[op]; }
-  /// What was found in all that `op` wrote; nothing where nothing was scanned.
+  /// What was found in all that `op` wrote; nothing if nothing was scanned.
   BadCounts made(OpId op) const { return graph_->written_counts(op); }
   /// Ops that wrote what `op` reads, in order of its arguments, each once; of memory written in many pieces
   /// the last few writers.
   const std::vector<OpId>& producers(OpId op) const { return producers_[op]; }
   /// Ops that read what `op` wrote, before it was overwritten.
   const std::vector<OpId>& consumers(OpId op) const { return consumers_[op]; }
-  /// The producer to walk to: the one on the lineage, else a non-finite one, else the one of largest amax;
-  /// none if there is none.
+  /// The producer to go to: the one on the lineage, otherwise a non-finite one, otherwise the one of largest
+  /// amax; none if there is none.
   OpId walk_back(OpId op) const;
-  /// The consumer to walk to: the one on the lineage, else a non-finite one, else the first; none if there is
-  /// none.
+  /// The consumer to go to: the one on the lineage, otherwise a non-finite one, otherwise the first; none if
+  /// there is none.
   OpId walk_forward(OpId op) const;
-  /// Ops from `op` on, each reading what the one before wrote, the shortest way to what makes the loss; of an
-  /// op that the loss does not depend on to what makes a gradient, before it is clipped or unscaled. Empty
-  /// where neither is reached.
+  /// Ops from `op` on, each reading a result of the one before, on the shortest path to the op that makes the
+  /// loss; if the loss does not depend on `op`, to one that makes a gradient, before it is clipped or
+  /// unscaled. Empty if neither is reached.
   struct Path {
     bool to_loss = false;
     std::vector<OpId> ops;
@@ -79,10 +79,10 @@ class TraceView {
   /// empty.
   std::vector<OpId> filter(const std::string& words) const;
   /// Stored tensor (path) that `op` reads, also through copies and casts, or, for a host write, wrote: the
-  /// largest, numbers before indices; "" if its data were all produced in the step.
+  /// largest, numbers before indices; "" if all its inputs were produced in the step.
   std::string stored_data(OpId op) const;
-  /// The program's own line that `op` comes from: of a backward op that of what it differentiates. "" if no
-  /// stack was recorded.
+  /// The program's own line that `op` comes from; for a backward op that of the op it differentiates. "" if
+  /// no stack was recorded.
   std::string source(OpId op) const;
   /// First op whose written values left less than one bit of headroom: where it began to go wrong; none if
   /// none did.
@@ -102,12 +102,12 @@ class TraceView {
   PerRow<OpRow, OpMark> marks_;
   PerRow<OpRow, std::vector<OpId>> producers_, consumers_;
   OpId first_tight_;
-  /// What a filter looks into, in lower case: of a million ops most say the same as others.
+  /// The text that a filter searches, in lower case: of a million ops most share theirs.
   std::vector<std::string> texts_;
   PerRow<OpRow, std::uint32_t> text_of_;
 };
 
-/// Frames that `op` was called from, innermost first: those of its forward op (the engine calls a backward
+/// Frames from which `op` was called, innermost first: those of its forward op (the engine calls a backward
 /// op), then its own.
 std::vector<std::string> program_stack(const SnapshotDoc& doc, OpId op);
 

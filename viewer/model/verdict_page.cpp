@@ -15,12 +15,12 @@
 namespace nanquest::viewer {
 namespace {
 
-/// The fields of a verdict that the recording itself knows.
+/// The fields of a verdict that the recording itself has.
 Verdict from_capture(const SnapshotDoc& doc) {
   Verdict v;
   const Culprit& c = doc.culprit;
   v.step = doc.step;
-  if (c.op >= 0 || !c.tensor_name.empty()) v.phase = c.phase;  // of no op and no value it says nothing
+  if (c.op >= 0 || !c.tensor_name.empty()) v.phase = c.phase;  // meaningless without an op or a value
   v.origin = from_word<Origin>(c.origin).value_or(Origin::op);
   v.culprit.tensor = c.tensor_name;
   v.culprit.value = from_word<BadValue>(c.value).value_or(BadValue::none);
@@ -41,7 +41,7 @@ Verdict from_capture(const SnapshotDoc& doc) {
   return v;
 }
 
-/// The causes that nothing tells apart, as one more open question; "" if there are not two of them.
+/// The causes that could not be told apart, as one more open question; "" if there are fewer than two.
 std::string undecided(const Verdict& v) {
   if (v.cause != Label::unknown) return "";
   std::string names;
@@ -51,8 +51,8 @@ std::string undecided(const Verdict& v) {
   return left < 2 ? "" : "whether it is " + names + ": nothing that was tried tells them apart";
 }
 
-/// The verdict with what the trace counts in the output of the op that is to blame: both stand side by side.
-/// `first`: no op before it made values of that kind.
+/// The verdict with the trace's counts for the output of the op to blame, side by side. `first`: no earlier
+/// op made values of that kind.
 Verdict counted_in_trace(Verdict v, const OpenIncident* incident, bool& first) {
   if (incident == nullptr || v.culprit.index < 0 || v.culprit.value == BadValue::silent ||
       incident->doc.culprit.op != v.culprit.index)
@@ -131,7 +131,7 @@ void fill_nothing_found(VerdictPage& page, const Verdict& v) {
   page.facts.push_back({"Proven by", reproduction_text(v.reproduction)});
 }
 
-/// What was done to the file since its run wrote it. A verdict that was made of it names that too.
+/// How the file was changed after its run wrote it. A verdict made from it names that too.
 void add_sharing(VerdictPage& page, const SnapshotDoc& doc) {
   for (const auto& [what, text] : sharing_lines(sharing_of(doc))) {
     std::string label = what;
@@ -142,7 +142,7 @@ void add_sharing(VerdictPage& page, const SnapshotDoc& doc) {
 
 const std::string kNothingToShow = "no ops and tensors can be shown: ";
 
-/// What is known where neither verdict nor snapshot can be shown.
+/// What is known if neither verdict nor snapshot can be shown.
 void fill_nothing_open(VerdictPage& page, const Session& session) {
   const IncidentEntry* entry = session.entry();
   if (entry == nullptr) {

@@ -1,5 +1,5 @@
-/// VerdictPage: the answer to "what happened?", in the order a person asks. The window and --text show the
-/// same page: its facts, then its tables.
+/// VerdictPage: the answer to "what happened?", in the order of a reader's questions. The window and --text
+/// show the same page: its facts, then its tables.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct VerdictPage {
   std::string command;  ///< what to run next; "" if nothing
   PrecisionInfo precision;
   std::optional<Fix> fix;
-  std::vector<Claim> claims;  ///< every cause that was heard
+  std::vector<Claim> claims;  ///< every cause that was considered
   std::vector<Evidence> evidence;
   std::vector<Counterfactual> trials;  ///< placebos among them
   std::vector<std::string> not_tested;
@@ -35,10 +35,10 @@ struct VerdictPage {
 /// The page of the open incident.
 VerdictPage verdict_page(const Session& session);
 
-/// For panels of ops, tensors and samples while none can be shown: why not, in a sentence.
+/// For panels of ops, tensors and samples if none can be shown: why not, in a sentence.
 std::string nothing_to_show(const Session& session);
 
-/// Claims, evidence, what was tried, placebos and what is open; those that have rows, in this order.
+/// Claims, evidence, what was tried, placebos and open questions; those that have rows, in this order.
 std::vector<PageTable> verdict_tables(const VerdictPage& page);
 /// From where the blamed op was called, and the program's lines there; those that have rows.
 std::vector<PageTable> place_tables(const Session& session);

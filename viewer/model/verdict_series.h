@@ -15,8 +15,8 @@ struct LayerSeries {
   Statistic statistic = Statistic::gradient;
 };
 
-/// The layer of the blamed module first, then those whose names stand in the evidence, four at most; of each
-/// the gradients and the weights, as norms where there are any.
+/// The layer of the blamed module first, then at most four whose names are in the evidence; for each the
+/// gradients and the weights, as norms if there are any.
 std::vector<LayerSeries> series_of(const Session& session, const Verdict& verdict);
 
 }  // namespace nanquest::viewer

@@ -1,4 +1,4 @@
-// The tables of the verdict page: what was heard, measured and tried, and what is open.
+// The tables of the verdict page: claims, measurements, experiments, open questions.
 #include <algorithm>
 
 #include "probe/snapshot/frames.h"
@@ -20,8 +20,8 @@ std::string standing(const VerdictPage& page, const Claim& claim) {
   return claim.facts_against.empty() ? "not refuted" : "refuted";
 }
 
-/// One row a fact; the cause and how it stands on its first. Facts that the table of evidence shows are
-/// counted.
+/// One row per fact; the cause and its state are in its first row. Facts that the table of evidence shows are
+/// only counted.
 void add_claim(const VerdictPage& page, const Claim& claim, PageTable& table) {
   std::string cause(word(claim.cause)), stands = standing(page, claim);
   const auto row = [&](const char* speaks, const std::string& fact) {
@@ -36,7 +36,7 @@ void add_claim(const VerdictPage& page, const Claim& claim, PageTable& table) {
   if (!cause.empty()) row("", "");
 }
 
-/// What came out of a change, and what that means.
+/// The result of a change, and its meaning.
 PageTable::Row trial_row(const VerdictPage& page, const Counterfactual& trial) {
   const bool fix = page.fix && page.fix->change == trial.change;
   std::string result = trial_text(trial);
@@ -51,7 +51,7 @@ PageTable::Row trial_row(const VerdictPage& page, const Counterfactual& trial) {
   return {{result, std::string(word(trial.kind)), trial.change}, sign};
 }
 
-/// A placebo changes what the cause calls irrelevant: if it helps, the cause is not shown.
+/// A placebo changes what the cause calls irrelevant: if it helps, the cause is not proved.
 PageTable::Row placebo_row(const Counterfactual& trial) {
   switch (trial.result) {
     case TrialResult::non_finite:

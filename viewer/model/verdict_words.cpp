@@ -9,7 +9,7 @@
 namespace nanquest::viewer {
 namespace {
 
-/// True where a collective brought what another rank made.
+/// True if a collective brought what another rank made.
 bool arrived(const Verdict& v) {
   return v.ranks && !v.ranks->arrived_by.empty() && v.origin == Origin::op;
 }

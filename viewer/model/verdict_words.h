@@ -7,8 +7,8 @@
 
 namespace nanquest::viewer {
 
-/// "aten::mm in blocks.3.mlp made the first +Inf at step 131", or "made +Inf" unless it is the `first`; where
-/// a collective brought it, whose it was: "Rank 1's NaN came by c10d::allreduce_ at step 132".
+/// "aten::mm in blocks.3.mlp made the first +Inf at step 131", or "made +Inf" unless it is the `first`; if a
+/// collective brought it, the rank that made it: "Rank 1's NaN came by c10d::allreduce_ at step 132".
 std::string headline(const Verdict& v, bool first = true);
 /// How many bad values of which kind, where, the first at which index.
 std::string what(const Verdict& v);
@@ -18,7 +18,7 @@ std::string where(const Verdict& v);
 std::string samples_text(const Verdict& v);
 /// The fix that was tried on this very step, or that there is none.
 Fact fix_fact(const Verdict& v);
-/// Advice beyond the change that was tried; it was not tried itself. "" if there is none.
+/// Advice besides the change that was tried; not tried itself. "" if there is none.
 std::string advice_text(const Verdict& v);
 
 }  // namespace nanquest::viewer

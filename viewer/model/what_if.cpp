@@ -18,7 +18,7 @@ std::string power_text(int scale) {
   return "2^" + std::to_string(scale);
 }
 
-/// The exponent of "2^12", "4096", "0.5"; nothing for what is no power of two.
+/// The exponent of "2^12", "4096", "0.5"; nothing if it is no power of two.
 std::optional<int> power_from(std::string_view text) {
   const bool exponent = text.starts_with("2^");
   if (exponent) text.remove_prefix(2);

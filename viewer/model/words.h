@@ -11,7 +11,7 @@ class Words {
  public:
   /// Cuts at white space.
   explicit Words(const std::string& typed);
-  /// True if every word is somewhere in the text, case ignored; so it is of no words.
+  /// True if every word is somewhere in the text, ignoring case; also if there are no words.
   bool in(std::string text) const;
   /// The same of a text that is in lower case.
   bool in_lower(std::string_view text) const;

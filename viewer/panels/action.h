@@ -1,4 +1,5 @@
-/// Action: something that a person can do, once for menus, keys, the list of actions and the list of keys.
+/// Action: something that a user can do, defined once for menus, keys, the list of actions and the list of
+/// keys.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-/// Finder: a field and the list of what its words find. One for the actions, one for places of the run.
+/// Finder: a field and the list of its results. One for the actions, one for places of the run.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ class Finder {
     std::function<void()> run;
   };
 
-  /// `title` of the window; `invites`: what stands in the empty field; `none`: where there are no entries.
+  /// `title` of the window; `invites`: the hint in the empty field; `none`: the text without results.
   Finder(const char* title, const char* invites, const char* none = "Nothing of that name")
       : title_(title), invites_(invites), none_(none) {}
   void open();

@@ -52,7 +52,7 @@ void Ui::draw() {
   if (state_.doing().empty()) trail_.visit(state_.session.selection(), focused_);
 }
 
-/// Before anything is drawn of what is replaced.
+/// Before anything is drawn of what will be replaced.
 bool Ui::collect() {
   if (state_.loader == nullptr || !state_.loader->has_news()) return false;
   const bool news = state_.loader->collect(state_.session);

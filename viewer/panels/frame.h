@@ -1,5 +1,5 @@
-/// The frame around the panels: menu, shortcuts, layout. Dear ImGui and ImPlot; no OpenGL and no window:
-/// whoever owns a frame calls `draw`.
+/// The frame around the panels: menu, shortcuts, layout. Dear ImGui and ImPlot; no OpenGL and no window: the
+/// owner of a frame calls `draw`.
 ///
 ///     Ui ui(session, {});
 ///     ImGui::NewFrame(); ui.draw(); ImGui::Render();
@@ -27,7 +27,7 @@ namespace nanquest::viewer {
 
 class Ui {
  public:
-  /// Keeps a reference to `session`, and reads with `loader` if there is one: both outlive it.
+  /// Keeps a reference to `session`, and reads with `loader` if there is one: both must outlive it.
   Ui(Session& session, UiOptions options, Loader* loader = nullptr);
   /// Shows what was read since. True if there is anything new to draw. Not between frames alone: `draw`
   /// begins with it.
@@ -35,40 +35,41 @@ class Ui {
   /// One frame: menu, shortcuts, panels.
   void draw();
   UiState& state() { return state_; }
-  /// What a panel draws with, and remembers.
+  /// What a panel draws with, and its memory.
   PanelView& view(Panel panel) { return *views_[static_cast<std::size_t>(panel)]; }
-  /// Everything that can be done now, in the order of menus.
+  /// All actions that are possible now, in the order of menus.
   std::vector<Action> actions();
-  /// Does what bears that name; false if nothing does now.
+  /// Runs the action with that name; false if there is none now.
   bool run_named(const std::string& name);
-  /// The picture that is to be taken of the frame that was drawn last, once; `picture_taken`: whether it was.
+  /// The picture to take of the frame that was drawn last, returned once; `picture_taken`: whether it was
+  /// taken.
   std::optional<PictureSaver::Due> picture_due() { return pictures_.due(); }
   void picture_taken(const std::string& path, const Status& taken);
   /// The name of what was done last by menu, keys or list; "" for nothing.
   const std::string& last_action() const { return last_action_; }
   bool wants_to_quit() const { return quit_; }
-  /// How the run is left now; `resume` takes that up again, as far as the run is still like that. What cannot
-  /// be seen of it yet is there two frames later.
+  /// How the run is left now; `resume` restores that, as far as the run allows. Parts that are not visible
+  /// yet are restored two frames later.
   Desk desk();
   void resume(const Arrival& arrival);
-  /// Call when another run is shown: what was looked at in the one before leads nowhere in this one.
+  /// Call when another run is shown: the history of places visited in the old one is dropped.
   void begin_anew() {
     trail_ = {};
     state_.steps.show_all();
   }
-  /// Arranges the panels anew in the next frame.
+  /// Arranges the panels again in the next frame.
   void show_layout(const LayoutInfo& layout) {
     layout_ = &layout;
     layout_made_ = false;
     forget_layout_ = true;
     state_.wanted = layout.front.front();  // the keyboard would hold another tab in front of it
   }
-  /// The panels stand as they were remembered: by the layout of that name.
+  /// The panels are arranged as stored: by the layout of that name.
   void assume_layout(std::string_view name) {
     if (const LayoutInfo* known = layout_from_name(name); known != nullptr && !forget_layout_)
       layout_ = known;
   }
-  /// The one that was asked for last; a person may have moved panels since.
+  /// The layout that was requested last; the user may have moved panels since.
   const LayoutInfo& layout() const { return *layout_; }
 
  private:
@@ -103,7 +104,7 @@ class Ui {
   OpenDialog open_{"Open", "Open", &UiState::open}, compare_{"Compare", "Compare with", &UiState::compare};
   NotesDialog notes_;
   PictureSaver pictures_;
-  Desk kept_;                 ///< what was kept of the run when it was opened
+  Desk kept_;                 ///< what was stored about the run when it was opened
   std::vector<Panel> front_;  ///< to be brought to the front once they are drawn
   std::string last_action_;
   std::vector<Hit> hits_;

@@ -42,7 +42,7 @@ bool Ui::asks() const {
          notes_.is_open() || pictures_.is_open();
 }
 
-/// Sizes change when nothing is drawn any more in this frame.
+/// Sizes change only after everything in this frame was drawn.
 void Ui::add_size(std::vector<Action>& out) {
   const auto add = [&](const char* name, ImGuiKey key, std::vector<ImGuiKeyChord> also, auto size) {
     out.push_back({"View", name, ImGuiMod_Ctrl | static_cast<ImGuiKeyChord>(key), [this, size] {
@@ -159,7 +159,7 @@ void Ui::picture_taken(const std::string& path, const Status& taken) {
   state_.message = taken ? "Saved " + (ec ? path : whole.string()) : taken.error().text();
 }
 
-/// A panel's text may need what was not read yet, and the whole of a long trace takes a while.
+/// A panel's text may need data that were not read yet, and the whole of a long trace takes a while.
 void Ui::copy(const char* what, std::function<Result<std::string>(Session&)> text) {
   const auto made = std::make_shared<Result<std::string>>(std::string());
   const auto make = [made, text = std::move(text)](Session& session) {

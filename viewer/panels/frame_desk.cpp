@@ -1,4 +1,4 @@
-// How a run is left, and taken up again.
+// Stores how a run is left, and restores it.
 #include <string>
 
 #include "imgui.h"

@@ -1,4 +1,4 @@
-// The lists that things can be done from: actions, places that are searched, keys.
+// The lists from which actions can be run: actions, searched places, keys.
 #include "imgui.h"
 #include "viewer/model/words.h"
 #include "viewer/panels/frame.h"
@@ -26,7 +26,7 @@ void Ui::draw_finders(const std::vector<Action>& actions) {
 }
 
 void Ui::draw_help(const std::vector<Action>& actions) {
-  // What is no action: it depends on where the keyboard or the mouse is.
+  // Keys that are no actions: they depend on where the keyboard or the mouse is.
   constexpr const char* others[][2] = {{"Up, Down", "in the trace: the op before, after of those listed"},
                                        {"Wheel, drag", "zoom, pan the steps of a plot"},
                                        {"Drag on the timeline", "measure a curve; with Shift: pan"},

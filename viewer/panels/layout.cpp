@@ -9,7 +9,7 @@ namespace nanquest::viewer {
 #ifdef IMGUI_HAS_DOCK
 namespace {
 
-/// Of those whose box fills `part`; cuts the node until each has one of its own.
+/// Docks the boxes that fill `part`; splits the node until each has one of its own.
 void fill_node(ImGuiID node, const Box& part, const std::vector<Tabs>& all) {
   if (const auto cut = cut_of(part, all)) {
     Box first = part, second = part;
@@ -52,7 +52,7 @@ void show_tab(Panel panel) {
   ImGuiWindow* window = ImGui::FindWindowByName(info_of(panel).title);
   if (window == nullptr || window->DockNode == nullptr || window->DockNode->TabBar == nullptr) return;
   window->DockNode->TabBar->NextSelectedTabId = window->TabId;
-  // A tab that has the keyboard stays in front: it gives it away.
+  // A tab that has the keyboard stays in front, so it must give it up.
   const ImGuiWindow* focused = ImGui::GetCurrentContext()->NavWindow;
   if (focused != nullptr && focused->RootWindow->DockNode == window->DockNode) ImGui::FocusWindow(window);
 }

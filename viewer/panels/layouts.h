@@ -1,6 +1,5 @@
-/// Layouts: arrangements of all panels, for what a person is about to do. Each gives every place of the list
-/// a box of the window; places with the same box share it as tabs. No Dear ImGui: the command line knows
-/// them.
+/// Layouts: arrangements of all panels, for different tasks. Each assigns a box of the window to every place
+/// of the list; places with the same box share it as tabs. No Dear ImGui: the command line uses them.
 ///
 ///     for (const LayoutInfo& layout : all_layouts()) std::cout << layout.name;
 #pragma once
@@ -16,7 +15,7 @@
 
 namespace nanquest::viewer {
 
-/// A part of the window, in shares of its width and height, from the upper left corner.
+/// A part of the window, as shares of its width and height, from the upper left corner.
 struct Box {
   float x = 0, y = 0, width = 1, height = 1;
   bool operator==(const Box&) const = default;
@@ -25,9 +24,10 @@ struct Box {
 struct LayoutInfo {
   std::string_view name;                 ///< on the command line: "overview"
   const char* purpose;                   ///< "what went wrong, and since when"
-  std::array<Box, kLayoutPlaces> boxes;  ///< of each place; they fill the window, and cut along whole lines
+  std::array<Box, kLayoutPlaces> boxes;  ///< one per place; they fill the window, and can be split along
+                                         ///< whole lines
   std::array<Panel, kLayoutPlaces>
-      front;  ///< in front where they share a box; the earlier ones count, the first has the keyboard
+      front;  ///< in front if they share a box; earlier ones have priority, the first has the keyboard
 };
 
 /// Every layout, the default first; the first four have keys.
@@ -51,8 +51,7 @@ struct Cut {
   bool upright = true;  ///< left and right of it; otherwise above and below
   float at = 0;         ///< in shares of the window
 };
-/// Where `part`, which holds these boxes and is filled by them, is to be cut; nothing if it is one box, or if
-/// every line would cross one.
+/// How to split `part`, which these boxes fill; nothing if it is one box, or if every line would cross one.
 std::optional<Cut> cut_of(const Box& part, std::span<const Tabs> boxes);
 
 }  // namespace nanquest::viewer

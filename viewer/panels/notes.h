@@ -1,4 +1,4 @@
-/// The dialog of notes: a field for a new one, and those that there are below it, each leading to its place.
+/// The dialog of notes: a field for a new one, and below it the existing ones, each with a link to its place.
 #pragma once
 
 #include "viewer/panels/finder.h"
@@ -6,8 +6,8 @@
 
 namespace nanquest::viewer {
 
-/// What a person looks at who has this panel before them: the op, layer, sample or tensor that is selected,
-/// else the step. `kNone` is its number where there is no step either.
+/// What a user of this panel is looking at: the selected op, layer, sample or tensor, otherwise the step.
+/// `kNone` is its number if there is no step either.
 Link looked_at(const Session& session, Panel panel);
 
 class NotesDialog {

@@ -19,8 +19,8 @@ void OpenDialog::open() {
   listed_.reset();
 }
 
-/// Where the recent runs are nobody knows but the file systems that they lie on: they are asked on the thread
-/// that reads. Another wish may have taken its place, then it is asked again.
+/// Only the file systems know whether the recent runs are still there: they are checked on the thread that
+/// reads. If another request has replaced this one, it is repeated.
 void OpenDialog::list(UiState& state) {
   const bool busy = state.loader != nullptr && state.loader->busy();
   if (busy || (listed_ != nullptr && listed_->known)) return;
@@ -47,7 +47,7 @@ void OpenDialog::draw(UiState& state) {
   std::vector<Finder::Entry> entries;
   if (!path.empty())
     entries.push_back({verb_ + (" " + path), "", [this, &state, path] { (state.*act_)(path); }});
-  // Words that are no path are meant to find one of them.
+  // Words that are no path are used to search them.
   const bool first = path.find('/') != std::string::npos;
   entries.insert(first ? entries.end() : entries.begin(), recent.begin(), recent.end());
   finder_.draw(entries);

@@ -13,7 +13,7 @@ namespace nanquest::viewer {
 
 class OpenDialog {
  public:
-  /// `title` of the window; `verb`: "Open", what is done with the path that was chosen.
+  /// `title` of the window; `verb`: "Open", what is done with the chosen path.
   OpenDialog(const char* title, const char* verb, void (UiState::*act)(const std::string& path))
       : finder_(title, "Path of a run or a snapshot", "Type or paste a path; none was opened before"),
         verb_(verb),

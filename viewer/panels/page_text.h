@@ -7,11 +7,11 @@
 
 namespace nanquest::viewer {
 
-/// Headline, facts with their labels in a column, tables; wrapped at 100 characters where it is prose.
+/// Headline, facts with their labels in a column, tables; prose is wrapped at 100 characters.
 std::string page_text(const PanelPage& page);
 /// The same as Markdown, below a heading.
 std::string page_markdown(const std::string& title, const PanelPage& page);
-/// Text that Markdown takes as it is; on one line, as cells and items are.
+/// Text escaped for Markdown; on one line, for cells and list items.
 std::string markdown_plain(const std::string& text);
 
 }  // namespace nanquest::viewer

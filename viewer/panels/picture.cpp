@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Menus and lists close, tabs come to the front, in so many frames.
+/// Number of frames in which menus and lists close and tabs come to the front.
 constexpr int kSettle = 3;
 
 }  // namespace

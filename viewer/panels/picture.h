@@ -1,5 +1,5 @@
-/// Pictures of panels that a person wants to keep: what is on the screen, as a PNG file. Who owns the pixels
-/// takes them (app/window.cpp); here is which, when, and into what file.
+/// Pictures of panels: what is on the screen, as a PNG file. The owner of the pixels takes them
+/// (app/window.cpp); this decides which, when, and into what file.
 #pragma once
 
 #include <optional>
@@ -22,15 +22,15 @@ class PictureSaver {
     ImVec2 from, to;  ///< corners of the panel, in the coordinates of Dear ImGui
   };
 
-  /// Has the panel kept, in front and without menus and lists above it. `path`: "" for a name of its own. Why
-  /// it can't be becomes the message.
+  /// Requests a picture of the panel, in front and without menus and lists above it. `path`: "" for a default
+  /// name. If that is impossible, the reason becomes the message.
   void want(UiState& state, Panel panel, const std::string& path = "");
   /// Asks for the name of the file.
   void ask(Panel panel);
   bool is_open() const { return name_.is_open(); }
   /// Draws the question; call it in each frame, after the panels.
   void draw(UiState& state);
-  /// The picture to be taken of the frame that was drawn last, once.
+  /// The picture to take of the frame that was drawn last, returned once.
   std::optional<Due> due();
 
  private:

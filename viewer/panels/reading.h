@@ -1,4 +1,4 @@
-/// What stands where something is being read: how far it is, and a button that ends it.
+/// Shown while something is being read: how far it is, and a button that ends it.
 #pragma once
 
 #include <cstdint>
@@ -9,26 +9,25 @@
 
 namespace nanquest::viewer {
 
-/// "reading step 90, 40 %", a bar and Stop; nothing while nobody waits for anything. `wide`: on lines of its
-/// own.
+/// "reading step 90, 40 %", a bar and Stop; nothing while nothing is being read. `wide`: on lines of its own.
 void draw_reading(UiState& state, bool wide);
-/// What a panel has read by itself, once for every thing that it shows. Where somebody stopped that, it is
-/// for them to say when to go on.
+/// What a panel reads automatically, once for every thing that it shows. After a stop by the user, only the
+/// user restarts it.
 class Wish {
  public:
-  /// Has it read, unless something is being read or it was asked for before. `of`: which thing, of those that
-  /// the files hold now; `what`: in words.
+  /// Requests reading, unless something is being read or it was requested before. `of`: which thing, of those
+  /// that the files hold now; `what`: in words.
   void ask(UiState& state, const std::string& of, const std::string& what,
            std::function<void(Session&)> read);
-  /// What stands where it is missing: how far it is, or a button that asks again.
+  /// Shown where it is missing: how far it is, or a button that requests it again.
   void draw(UiState& state);
 
  private:
   std::string asked_for_;
-  std::uint64_t stops_ = 0;  ///< Loader::stops() then
+  std::uint64_t stops_ = 0;  ///< value of Loader::stops() then
 };
 
-/// A panel of a session of which nothing was read: what is going on, or why there is nothing to show.
+/// A panel of a session without data: what is going on, or why there is nothing to show.
 void draw_nothing(UiState& state);
 
 }  // namespace nanquest::viewer

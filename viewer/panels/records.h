@@ -8,10 +8,10 @@ namespace nanquest::viewer {
 
 /// A field, quoted where RFC 4180 asks for it.
 std::string csv_field(const std::string& text);
-/// Line breaks as "; ": one record a line, for tools that read lines.
+/// Line breaks as "; ": one record per line, for tools that read lines.
 std::string one_line(std::string text);
 
-/// Writes one record of these fields, texts all.
+/// Writes one record of these text fields.
 template <class... Fields>
 void record(std::ostream& out, const Fields&... fields) {
   const char* separator = "";

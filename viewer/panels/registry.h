@@ -1,5 +1,5 @@
 /// viewer/panels: the views of a run. Each has a folder with its page, its CSV and its drawing; all of them
-/// stand once, in list.inc. Text and CSV need no Dear ImGui: they are for terminals, scripts and screen
+/// are listed in list.inc. Text and CSV need no Dear ImGui: they are for terminals, scripts and screen
 /// readers.
 ///
 ///     for (const PanelInfo& panel : all_panels()) std::cout << panel_text(session, panel.panel);
@@ -24,7 +24,7 @@ enum class Panel : std::uint8_t {
 };
 #undef PANEL
 
-/// Where a layout has it (layouts.h); named for where the default one does.
+/// Its position in a layout (layouts.h); named after the default one.
 enum class Place : std::uint8_t {
   left_top,
   left_bottom,
@@ -36,12 +36,12 @@ enum class Place : std::uint8_t {
 };
 inline constexpr std::size_t kLayoutPlaces = 7;
 
-/// Without what it shows nothing but why.
+/// Without this it only shows why it is empty.
 enum class Needs : std::uint8_t { nothing, verdict, snapshot };
 
-/// How much of a panel's tables: what a terminal takes, or all that a file may hold.
+/// How much of a panel's tables is shown: what fits a terminal, or as much as a file may hold.
 enum class Extent : std::uint8_t { glance, whole };
-/// Rows of a table that a file may hold; of more those around what is selected, and the page says so.
+/// Rows of a table that a file may hold; of larger tables those around the selection, and the page says so.
 inline constexpr std::size_t kWholeRows = 2000;
 
 struct PanelInfo {
@@ -50,8 +50,8 @@ struct PanelInfo {
   const char* title;      ///< of its window
   Place place;
   Needs needs;
-  /// What the panel shows, as facts and tables. The selection of the session decides which layer, op and
-  /// tensor. Reads a tensor's data where the panel needs it; an unreadable one is said so in the page.
+  /// The content of the panel, as facts and tables. The selection of the session decides which layer, op and
+  /// tensor. Reads a tensor's data if the panel needs it; the page says so if it is unreadable.
   PanelPage (*page)(Session&, Extent);
   /// The same as comma-separated values with a header line.
   Result<std::string> (*csv)(Session&);
@@ -68,7 +68,7 @@ std::string_view panel_name(Panel panel);
 /// "verdict, timeline, … or runs", and "or all" if that may be chosen too.
 std::string panel_choice(bool or_all);
 
-/// Shows what such a link leads to.
+/// Shows the target of such a link.
 Panel panel_of(Link::Kind kind);
 
 /// The text of one panel or of all.

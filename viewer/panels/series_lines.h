@@ -1,4 +1,4 @@
-/// Series as lines of a text: how they began, where they are, between what. Private to viewer/panels.
+/// Series as lines of a text: first value, present value, range. Private to viewer/panels.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@ struct SeriesLine {
   std::size_t given_from = 0;       ///< rows before it hold nothing
 };
 
-/// A table with a line a series, their names below `title`.
+/// A table with one line per series, their names below `title`.
 PageTable series_table(const History& history, const std::string& title,
                        const std::vector<SeriesLine>& lines);
 

@@ -9,7 +9,7 @@
 namespace nanquest::viewer {
 namespace {
 
-/// What comes next stands on the same line where there is room for it. False: there is none.
+/// Puts what follows on the same line if there is room. False: there is none.
 bool next(float width) {
   ImGui::SameLine(0, ImGui::GetFontSize() * 0.9f);
   ImGui::AlignTextToFramePadding();

@@ -6,7 +6,7 @@
 
 namespace nanquest::viewer {
 
-/// Draws it below the menu, over the whole width; panels get the room below it.
+/// Draws it below the menu, over the whole width; panels get the space below it.
 void draw_strip(UiState& state, const Strip& strip);
 
 }  // namespace nanquest::viewer

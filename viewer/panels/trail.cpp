@@ -3,7 +3,7 @@
 namespace nanquest::viewer {
 
 void Trail::visit(const Selection& selection, Panel panel) {
-  // What values are held against is no place: it goes with the one that it was last asked at.
+  // The format that values are compared with is no place: it belongs to the place where it was last used.
   if (!places_.empty()) places_[at_].selection.what_if = selection.what_if;
   if (!places_.empty() && places_[at_].selection == selection) {
     places_[at_].panel = panel;

@@ -1,4 +1,4 @@
-/// Trail: what a person has looked at, to go back and forth.
+/// Trail: the places that a user has looked at, to go back and forward.
 #pragma once
 
 #include <vector>
@@ -15,10 +15,10 @@ class Trail {
     Panel panel = Panel{};
   };
 
-  /// Call once a frame. A selection other than the last is a new place; what lay ahead is forgotten. The
-  /// panel of a place is the one that was in front when it was last left.
+  /// Call once per frame. A selection other than the last is a new place; places ahead are dropped. The panel
+  /// of a place is the one that was in front when it was last left.
   void visit(const Selection& selection, Panel panel);
-  /// The place before or after, where we are from now on; null at the ends.
+  /// The place before or after, which becomes the present one; null at the ends.
   const Place* back();
   const Place* forward();
   bool can_go_back() const { return at_ > 0; }

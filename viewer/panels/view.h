@@ -1,5 +1,5 @@
-/// PanelView: the drawing of one panel, with what it remembers between frames. Each panel has its own; what
-/// panels tell each other goes through the session's selection and UiState.
+/// PanelView: the drawing of one panel, with its memory between frames. Each panel has its own; panels
+/// communicate through the session's selection and UiState.
 #pragma once
 
 #include <functional>
@@ -27,7 +27,7 @@ struct UiOptions {
   const LayoutInfo* layout = nullptr;  ///< null: as it was last, or the default
 };
 
-/// What a person kept of a run that was just opened.
+/// What the user stored about a run that was just opened.
 struct Arrival {
   Desk desk;
   bool resumed = false;  ///< what was selected then is selected
@@ -41,31 +41,32 @@ struct UiState {
   Session& session;
   UiOptions options;
   StepRange steps;              ///< that plots show
-  std::string message;          ///< last thing worth telling, at the right of the menu bar
+  std::string message;          ///< last message, at the right of the menu bar
   std::optional<Panel> wanted;  ///< a panel to bring to the front in the next frame
-  bool follow = true;           ///< what a run writes is read as it comes
+  bool follow = true;           ///< news of a run are read as they come
   bool unkept = false;          ///< notes were written or removed that are not in their file yet
 
-  /// Done after all panels are drawn: selecting may open another incident, and with it another history and
-  /// trace than those that are being drawn.
+  /// Runs after all panels are drawn: selecting may open another incident, which replaces the history and
+  /// trace that are being drawn.
   std::vector<std::function<void()>> later;
 
   /// Reads on a thread of its own; null: reading blocks.
   Loader* loader = nullptr;
 
-  /// Has something read. With a loader it is there in a later frame, otherwise at once: not while anything is
-  /// drawn of what it replaces.
+  /// Requests reading. With a loader the result is there in a later frame, otherwise at once: so not while
+  /// anything is drawn of what it replaces.
   void read(Loader::Errand errand);
-  /// Shows another run or snapshot instead, as it was left, or says why not. How this one is left is kept.
+  /// Shows another run or snapshot instead, as it was left, or an error. How the present one is left is
+  /// stored.
   void open(const std::string& path);
-  /// Keeps how the run is left, and the notes on it, in the background.
+  /// Stores how the run is left, and the notes on it, in the background.
   void keep_desk();
   /// What is being read: "reading step 90, 40 %"; "" for nothing.
   std::string doing() const { return loader == nullptr ? "" : loader->doing(); }
 
-  /// Selects where the link leads, and brings the panel that shows it to the front; later.
+  /// Selects the target of the link, and brings the panel that shows it to the front; later.
   void go(const Link& link);
-  /// The same, of the incident that the note was written on.
+  /// The same, in the incident that the note was written on.
   void go(const Note& note);
   /// Selects a step, and opens its incident if it has one; later. `layer`: chosen then, if there is one.
   void select_step(double step, const std::string& layer = "");
@@ -73,15 +74,15 @@ struct UiState {
   void select_incident(int row);
   /// Goes back to a selection.
   void restore(const Selection& before);
-  /// Fits the range of steps to those of the run, and of the one beside it.
+  /// Fits the range of steps to those of the run, and of the second run.
   void fit_steps();
-  /// Opens another run beside the one that is shown, or says why not; "" ends that.
+  /// Opens a second run, or shows an error; "" closes it.
   void compare(const std::string& path);
-  /// Something else is shown now: what was looked at before leads nowhere in it.
+  /// Something else is shown now: drops the visited places.
   std::function<void()> on_other_run = {};
   /// How the run is left now.
   std::function<Desk()> left = {};
-  /// A run was opened as it had been left, or had not been: to be taken up in the next frame.
+  /// A run was opened: what was stored about it, if anything, is restored in the next frame.
   std::optional<Arrival> arrived = {};
 
  private:
@@ -93,7 +94,7 @@ class PanelView {
   virtual ~PanelView() = default;
   /// Draws the panel into the current window. Needs current contexts of Dear ImGui and ImPlot; main thread.
   virtual void draw(UiState& state) = 0;
-  /// What a person can do with the panel, beside what all can. They refer to this view and to `state`.
+  /// Actions of this panel, besides the general ones. They refer to this view and to `state`.
   virtual std::vector<Action> actions(UiState&) { return {}; }
 };
 

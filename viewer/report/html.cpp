@@ -88,13 +88,13 @@ class Writer {
   }
 
  private:
-  /// Where in the file a link leads; "" if that isn't in it, as an op far from the culprit and every tensor
-  /// but the selected one.
+  /// The target of a link in the file; "" if that isn't in it, such as an op far from the culprit and every
+  /// tensor but the selected one.
   std::string place_of(const Link& link) const {
     if (std::string anchor = anchor_of(link); places_.count(anchor) != 0) return anchor;
     if (link.kind == Link::Kind::step) return id_of(panel_of(link.kind));  // the timeline is of all steps
     if (link.kind != Link::Kind::layer || link.statistic) return "";
-    // A layer alone: its selected statistic, or the first that it has.
+    // A single layer: its selected statistic, or the first that it has.
     Link with = link;
     with.statistic = statistic_;
     for (int i = -1; i < kStatistics; ++i) {
@@ -104,7 +104,7 @@ class Writer {
     return "";
   }
 
-  /// Text in which what is shown elsewhere in the file leads there.
+  /// Text with links to what is shown elsewhere in the file.
   std::string text(const std::string& words) const {
     std::string out;
     for (const Span& span : names_.linked(words)) {
@@ -125,7 +125,7 @@ class Writer {
     out_ += "</tr></thead><tbody>\n";
     for (const PageTable::Row& row : table.rows) {
       const std::string anchor = row.place ? anchor_of(*row.place) : "";
-      // The first row of a place is where links to it lead.
+      // Links to a place go to its first row.
       const bool first = !anchor.empty() && named_.insert(anchor).second;
       out_ += first ? fmt::format("<tr id=\"{}\">", escaped(anchor)) : "<tr>";
       for (std::size_t c = 0; c < table.columns.size(); ++c) {

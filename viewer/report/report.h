@@ -1,9 +1,9 @@
-/// viewer/report: all panels of a run as one file, to be read where the run isn't.
+/// viewer/report: all panels of a run as one file, readable without the run.
 ///
 ///     write_file_atomically("out.html", report_html(session, pictures));
 ///
-/// The HTML needs nothing beside itself: pictures, style and the few lines that sort tables are in it. Same
-/// facts as the panels, made of their pages.
+/// The HTML needs no other file: pictures, style and the few lines that sort tables are in it. Same facts as
+/// the panels, made from their pages.
 #pragma once
 
 #include <span>

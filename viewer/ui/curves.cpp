@@ -27,7 +27,7 @@ void setup_values(ShownValues& shown, std::uint64_t asked, double low, double hi
   ImPlot::SetupAxisLimits(ImAxis_Y1, low, high, fit ? ImPlotCond_Always : ImPlotCond_Once);
 }
 
-/// Notices that a person has zoomed or panned the values.
+/// Detects that the user has zoomed or panned the values.
 void note_values(ShownValues& shown) {
   const ImPlotRange now = ImPlot::GetPlotLimits().Y;
   const auto same = [](double a, double b) { return std::abs(a - b) <= 1e-9 * std::abs(b); };
@@ -58,7 +58,7 @@ std::vector<Curve> finite_runs(const History& history, const Pyramid& series, st
     auto [a, b] = rows_of(first, last, c, columns);
     const bool whole = steps[b - 1] - steps[a] <= usual * static_cast<double>(b - 1 - a);
     for (std::size_t row = a; row < b; row = whole ? b : row + 1) {
-      // Nothing is known of steps that were not recorded: no line runs across them.
+      // Nothing is known of steps that were not recorded: no line is drawn across them.
       if (row == first || history.end_of(row) >= steps[row]) continue;
       if (row > a) add_to_runs(runs, series.query(a, row), steps[a], steps[row - 1], foot);
       if (!runs.back().x.empty()) runs.emplace_back();

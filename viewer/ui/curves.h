@@ -16,11 +16,11 @@ struct Curve {
   std::vector<double> x, y;
 };
 
-/// Adds a stretch of a series to its runs: one point at `first`, one at `last` where there are two values;
-/// after what is not finite another run begins.
+/// Adds a stretch of a series to its runs: one point at `first`, one at `last` if there are two values; after
+/// a non-finite value another run begins.
 void add_to_runs(std::vector<Curve>& runs, const Extremes& stretch, double first, double last, double foot);
-/// Finite runs of rows [first, last), at most two points a pixel column; a gap wherever something is not
-/// finite, and where steps are missing. Nothing lies below `foot`.
+/// Finite runs of rows [first, last), at most two points per pixel column; a gap where something is not
+/// finite, and where steps are missing. Nothing is below `foot`.
 std::vector<Curve> finite_runs(const History& history, const Pyramid& series, std::size_t first,
                                std::size_t last, double foot, float pixels);
 /// A run of a curve in dashes, to tell it from a continuous one.
@@ -30,7 +30,7 @@ void draw_bad_lane(const History& history, const Pyramid& series, std::size_t fi
                    float lane);
 /// Vertical lines and marks where the gate was not `ok` and at the selected step (-1: none).
 void draw_events(const History& history, double selected);
-/// The line at the selected step alone.
+/// Only the line at the selected step.
 void draw_selected_step(double selected);
 
 /// Values that curves are shown between.
@@ -49,10 +49,10 @@ struct CurveAxes {
   double low = 0, high = 1;  ///< all of them lie between
 };
 
-/// After BeginPlot, in place of all other setup. Steps are those of `steps`. Values are fitted to [low, high]
-/// when all of them were asked for since they were drawn last, and when these have changed, unless a
-/// person has chosen what to see. The wheel zooms steps, with Ctrl values: one of them at a time, so that
-/// nothing leaves the plot unasked.
+/// Call after BeginPlot, instead of all other setup. Steps are those of `steps`. Values are fitted to [low,
+/// high] when all were requested since the last drawing, and when these have changed, unless the user has
+/// chosen a range. The wheel zooms steps, with Ctrl values: one of them at a time, so that nothing leaves the
+/// plot unintentionally.
 void setup_curves(StepRange& steps, ShownValues& shown, const CurveAxes& axes);
 
 }  // namespace nanquest::viewer

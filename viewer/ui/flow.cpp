@@ -14,7 +14,7 @@ float width_of(const std::string& text) {
   return ImGui::GetFont()->CalcTextSizeA(ImGui::GetFontSize(), FLT_MAX, -1, text.c_str()).x;
 }
 
-/// What is never broken: a word, or a link with its spaces.
+/// A unit that is never broken: a word, or a link with its spaces.
 struct Atom {
   std::string text;
   const Link* link = nullptr;
@@ -23,8 +23,8 @@ struct Atom {
   float width = 0;
 };
 
-/// Cuts text at its spaces and line breaks, links only where they are wider than a line; what follows without
-/// one sticks to it.
+/// Cuts text at its spaces and line breaks, links only if they are wider than a line; what follows without a
+/// space stays attached.
 void add_atoms(const Span& span, float line, std::vector<Atom>& atoms, Atom& next) {
   const Link* link = span.link ? &*span.link : nullptr;
   const auto put = [&](std::string text) {
@@ -49,7 +49,7 @@ void add_atoms(const Span& span, float line, std::vector<Atom>& atoms, Atom& nex
   }
 }
 
-/// Pixels of an atom and all that sticks to it.
+/// Pixels of a unit and everything attached to it.
 float group_width(const std::vector<Atom>& atoms, std::size_t at) {
   float width = atoms[at].width;
   while (++at < atoms.size() && !atoms[at].space && atoms[at].lines == 0) width += atoms[at].width;
@@ -80,7 +80,7 @@ class Line {
     ImGui::NewLine();
     x_ = left_;
   }
-  /// A word that is wider than the room: broken where it has to be.
+  /// A word that is wider than the room: broken where necessary.
   void put_wide(const std::string& text) {
     flush();
     ImGui::PushTextWrapPos(0);

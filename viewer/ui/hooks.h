@@ -1,4 +1,4 @@
-/// What Dear ImGui tells about itself: items as they are drawn (for tests) and its own misuse.
+/// What Dear ImGui reports: items as they are drawn (for tests) and its own misuse.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ struct ItemSeen {
 
 /// Called for every labelled item while set; null switches the hooks off. Main thread only.
 void set_item_observer(std::function<void(const ItemSeen&)> observer);
-/// How often Dear ImGui said that it was misused since the program started, and its first complaint.
+/// How often Dear ImGui has reported misuse since the program started, and its first message.
 int misuse_count();
 const std::string& first_misuse();
 

@@ -1,8 +1,8 @@
 /// How Dear ImGui and ImPlot are compiled here; included by imgui.h in every unit (IMGUI_USER_CONFIG).
 #pragma once
 
-/// Called when Dear ImGui finds itself misused. Counts and carries on: a viewer must not take the session
-/// down. Defined in viewer/ui/hooks.cpp.
+/// Called when Dear ImGui detects misuse. Counts and continues: the viewer must not end the session. Defined
+/// in viewer/ui/hooks.cpp.
 void nanquest_imgui_misuse(const char* expression, const char* file, int line);
 
 #define IM_ASSERT(_EXPR)                                             \
@@ -12,7 +12,7 @@ void nanquest_imgui_misuse(const char* expression, const char* file, int line);
 
 // Plots of more than 64 Ki vertices.
 #define ImDrawIdx unsigned int
-// Every item reports its label and rectangle to the hooks in viewer/ui/hooks.cpp: that is how tests find
+// Every item reports its label and rectangle to the hooks in viewer/ui/hooks.cpp: this is how tests find
 // buttons.
 #define IMGUI_ENABLE_TEST_ENGINE
 // The other eight numeric types cost a minute of compiling.

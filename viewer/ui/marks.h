@@ -1,4 +1,4 @@
-/// Marks: what stands for NaN, Inf, a spike, a verified fix, in a colour and a shape of its own.
+/// Marks: the symbols for NaN, Inf, a spike, a verified fix, each in a colour and a shape of its own.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,7 @@
 
 namespace nanquest::viewer {
 
-/// What a mark stands for; each has its own colour and shape. Green is a fix that was verified and nothing
-/// else.
+/// The meaning of a mark; each has its own colour and shape. Green is used only for a verified fix.
 enum class Mark : std::uint8_t {
   nan,
   pos_inf,
@@ -31,10 +30,10 @@ ImU32 mark_colour(Mark mark);
 void draw_mark(ImDrawList& list, ImVec2 centre, float r, Mark mark);
 /// Same shape in one given colour, for marks on a cell of their own colour.
 void draw_shape(ImDrawList& list, ImVec2 centre, float r, Mark mark, ImU32 ink);
-/// An inline mark of text height, then the cursor stays on the line. Beside text that is aligned to buttons:
+/// An inline mark of text height; the cursor stays on the line. Beside text that is aligned to buttons:
 /// `lower` by their padding.
 void inline_mark(Mark mark, float lower = 0);
-/// The gravest thing in a stretch: NaN before +Inf before -Inf; `finite` if nothing is wrong.
+/// The most severe mark in a stretch: NaN before +Inf before -Inf; `finite` if nothing is wrong.
 Mark worst(const Extremes& e);
 /// The mark of a gate's answer.
 Mark mark_of(Gate gate);

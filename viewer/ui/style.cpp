@@ -18,7 +18,7 @@ void load_font() {
   }
   ImFontConfig config;
   config.FontDataOwnedByAtlas = false;
-  // The atlas reads this memory only; its interface is not const.
+  // The atlas only reads this memory; its interface is not const.
   fonts.AddFontFromMemoryTTF(const_cast<unsigned char*>(nanquest_embedded_font),
                              static_cast<int>(nanquest_embedded_font_size), 16.0f, &config);
 }
@@ -26,7 +26,7 @@ void load_font() {
 float base = 1;
 int percent = 100;
 
-/// Sizes of everything but colours, which set_theme gives.
+/// All sizes; colours are set by set_theme.
 void size_everything() {
   const float scale = base * static_cast<float>(percent) / 100;
   ImGuiStyle style;
@@ -43,7 +43,7 @@ void size_everything() {
   style.FontScaleMain = scale;
   ImGui::GetStyle() = style;
 
-  // Ctrl would make a plot deaf; here it zooms the values.
+  // With Ctrl ImPlot would ignore the mouse; here Ctrl zooms the values.
   ImPlot::GetInputMap().OverrideMod = ImGuiMod_Super;
   ImPlotStyle& plot = ImPlot::GetStyle();
   plot = ImPlotStyle();

@@ -1,8 +1,8 @@
-/// Themes: the colours of the viewer, safe for colour-blind people: Okabe and Ito (2008) and what is like
-/// them on a light ground, viridis for amounts. Every meaning has a shape as well (marks.h).
+/// Themes: the colours of the viewer, safe for colour-blind people: Okabe and Ito (2008) and similar colours
+/// on a light ground, viridis for amounts. Every meaning has a shape as well (marks.h).
 ///
-/// Text stands out 4.5 to 1 from all grounds that it is drawn on, marks 3 to 1, and the mark of NaN differs
-/// from all others in grey and for three kinds of colour blindness (tests/viewer/theme_test.cpp).
+/// Text has a contrast of 4.5 to 1 on all grounds that it is drawn on, marks 3 to 1, and the mark of NaN
+/// differs from all others in grey and for three kinds of colour blindness (tests/viewer/theme_test.cpp).
 #pragma once
 
 #include <cstdint>
@@ -30,9 +30,9 @@ struct Palette {
   ImVec4 on_chip, on_mark;                  ///< on_mark: a shape on a cell of its own colour
 };
 
-/// The palette in force. Main thread only, as all of Dear ImGui.
+/// The current palette. Main thread only, like all of Dear ImGui.
 const Palette& colour();
-/// Puts a theme in force, in the current contexts of Dear ImGui and ImPlot too; sizes stay.
+/// Applies a theme, in the current contexts of Dear ImGui and ImPlot too; sizes stay.
 void set_theme(Theme theme);
 Theme current_theme();
 

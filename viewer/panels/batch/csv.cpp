@@ -7,8 +7,8 @@
 
 namespace nanquest::viewer {
 
-/// A record a tensor, then one for each sample and tensor that counts them; a sample without such a tensor
-/// has one alone.
+/// One record per tensor, then one for each sample and tensor with samples; a sample without such a tensor
+/// has one record.
 Result<std::string> batch_csv(Session& session) {
   std::ostringstream out;
   out << "sample,id,verdict,tensor,dtype,shape,by,low,high,nan,pos_inf,neg_inf,values,text\n";

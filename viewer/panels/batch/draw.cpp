@@ -67,7 +67,7 @@ void draw_tensors(UiState& state, const BatchPage& page) {
   constexpr ImGuiTableFlags flags = ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_SizingFixedFit |
                                     ImGuiTableFlags_Resizable | ImGuiTableFlags_NoSavedSettings;
   if (page.tensors.empty() || !ImGui::BeginTable("tensors", 6, flags)) return;
-  // A long name takes what is left by columns that would be of no use when cut.
+  // A long name takes the space of columns that would be useless when cut.
   float widest = 0;
   for (const TensorWords& t : page.tensors) widest = std::max(widest, ImGui::CalcTextSize(t.name.c_str()).x);
   const float name =
@@ -134,7 +134,7 @@ float row_height(const BatchTensor* pictured) {
   return 2 * ImGui::GetStyle().CellPadding.y + (pictured ? ImGui::GetFontSize() * 3.2f : text * 1.4f);
 }
 
-/// Pixels of the widest of such words, of the first samples: a title's at least.
+/// Pixels of the widest of such words, of the first samples; at least the title's width.
 float widest_of(const std::vector<SampleWords>& samples, std::string SampleWords::*words) {
   constexpr std::size_t kAsked = 256;
   float width = ImGui::GetFontSize() * 1.4f;
@@ -143,7 +143,7 @@ float widest_of(const std::vector<SampleWords>& samples, std::string SampleWords
   return width;
 }
 
-/// In `room` pixels at most, and no more than its rows need.
+/// At most `room` pixels, and no more than its rows need.
 void draw_samples(BatchPanel& panel, UiState& state, const BatchTensor* pictured, float room) {
   const float row = row_height(pictured), count = static_cast<float>(panel.page.samples.size());
   const float height = std::min(room, row * count + ImGui::GetTextLineHeight() * 1.8f);
@@ -156,7 +156,7 @@ void draw_samples(BatchPanel& panel, UiState& state, const BatchTensor* pictured
     ImGui::TableSetupColumn(title, ImGuiTableColumnFlags_WidthFixed, width);
   };
   const bool texts = std::ranges::any_of(panel.page.samples, [](const auto& s) { return !s.text.empty(); });
-  // Ids and findings have the width that they need, as long as the text has as much.
+  // Ids and findings get the width that they need, as long as the text has as much.
   const float most = std::max(ImGui::GetContentRegionAvail().x * 0.3f, em * 7.2f);
   fixed("Sample", column_width(std::to_string(panel.page.samples.size()), 3.4f));
   fixed("Verdict", ImGui::CalcTextSize(blamed_words(true)).x + em);

@@ -6,7 +6,7 @@
 
 namespace nanquest::viewer {
 
-/// One row a step: scalars, then the selected statistic of every layer.
+/// One row per step: scalars, then the selected statistic of every layer.
 Result<std::string> norms_csv(Session& session) {
   const History& history = session.history();
   const Statistic s = session.selection().statistic;

@@ -54,7 +54,7 @@ void controls(UiState& state, NormsPanel& view) {
   legend();
 }
 
-/// The table, beside the heat map where there is room for both.
+/// The table, beside the heat map if there is room for both.
 void draw_as_table(UiState& state, NormsPanel& view, const History& history, Statistic s) {
   const ImVec2 room = ImGui::GetContentRegionAvail();
   if (room.x < ImGui::GetFontSize() * 52) return draw_layer_table(state, view, history, s, room.y);
@@ -102,7 +102,7 @@ void NormsPanel::draw(UiState& state) {
   const float height = ImGui::GetContentRegionAvail().y;
   if (plots == table) return draw_as_table(state, *this, history, s);
   const bool aligned = ImPlot::BeginAlignedPlots("norms");
-  // Two plots in so little room would be none.
+  // Two plots would be too small here.
   const Plots shown = plots == both && height < ImGui::GetFontSize() * 14 ? heat_map : plots;
   if (shown != lines) draw_heat_map(state, map, history, s, shown == heat_map ? height : height * 0.52f);
   if (shown != heat_map) draw_lines(state, *this, history, s, ImGui::GetContentRegionAvail().y);

@@ -25,7 +25,7 @@ struct LogScale {
     high = all.has_finite() && all.max > 0 ? std::log10(all.max) : low + 1;
     low = std::max(low, high - 9);  // a few exact zeros must not flatten everything else
     if (high - low < 1e-3) high = low + 1e-3;
-    constexpr double tens = 0.30102999566398120;  // log10(2): log2 is the quicker one
+    constexpr double tens = 0.30102999566398120;  // log10(2): log2 is faster
     factor = tens / (high - low);
     offset = low / (high - low);
   }
@@ -41,7 +41,7 @@ void scale_bar(const LogScale& scale, float height) {
   ImDrawList& list = *ImGui::GetWindowDrawList();
   constexpr int steps = 64;
   for (int i = 0; i < steps; ++i) {
-    // Whole pixels, so that neighbours meet without a seam.
+    // Whole pixels, so that neighbours meet without a gap.
     const float y0 = std::floor(bottom - (bottom - top) * static_cast<float>(i) / steps),
                 y1 = std::floor(bottom - (bottom - top) * static_cast<float>(i + 1) / steps);
     list.AddRectFilled({at.x, y1}, {at.x + em * 0.7f, y0}, viridis((i + 0.5) / steps));
@@ -75,7 +75,7 @@ struct Box {
   ImVec2 a, b;
 };
 
-/// Where columns and layers of a map lie, in whole pixels, so that neighbours meet without a seam.
+/// Positions of a map's columns and layers, in whole pixels, so that neighbours meet without a gap.
 class Places {
  public:
   Places(const History& history, const HeatMap& map) {
@@ -98,8 +98,8 @@ class Places {
   std::vector<float> left_, right_, top_;
 };
 
-/// A cell without a finite value is painted whole, with its mark. One that holds both shows the finite ones,
-/// and at its foot as much of the bad colour as its share, a line at least: it covers no healthy cell.
+/// A cell without a finite value is painted completely, with its mark. One with both shows the finite ones,
+/// and at its bottom a share in the bad colour, at least one line: it covers no finite cell.
 void draw_bad(const Box& box, const Extremes& e, std::size_t rows) {
   ImDrawList& list = *ImPlot::GetPlotDrawList();
   const Mark mark = worst(e);
@@ -118,7 +118,7 @@ void draw_bad(const Box& box, const Extremes& e, std::size_t rows) {
 
 constexpr int kTints = 256;
 
-/// viridis in as many steps as a channel of a picture has.
+/// viridis in as many steps as a colour channel has.
 ImU32 ink_of(std::uint8_t tint) {
   static const std::vector<ImU32> inks = [] {
     std::vector<ImU32> all;
@@ -139,7 +139,7 @@ std::vector<std::uint8_t> tints_of(const HeatMap& map, const LogScale& scale) {
   return tints;
 }
 
-/// Neighbours of one colour are one rectangle.
+/// Neighbours of one colour are drawn as one rectangle.
 void draw_cells(const ShownMap& shown, const Places& places) {
   const HeatMap& map = shown.map;
   ImDrawList& list = *ImPlot::GetPlotDrawList();
@@ -170,7 +170,7 @@ float lane_height() {
   return ImGui::GetFontSize() * 1.05f;
 }
 
-/// A mark in the lane above every column that holds something bad: one bad step among a million is seen.
+/// A mark in the lane above every column that holds something bad: one bad step among a million is visible.
 void draw_lane(const HeatMap& map, const Places& places) {
   ImDrawList& list = *ImPlot::GetPlotDrawList();
   const float r = ImGui::GetFontSize() * 0.28f, y = ImPlot::GetPlotPos().y + r * 1.8f;
@@ -195,7 +195,7 @@ void react(UiState& state, const History& history, Statistic s, const HeatMap& m
 }  // namespace
 
 const HeatMap& shown_map(UiState& state, ShownMap& shown, const History& history, Statistic s, float pixels) {
-  constexpr std::size_t most = 80'000, most_moving = 24'000;  // cells a frame
+  constexpr std::size_t most = 80'000, most_moving = 24'000;  // cells per frame
   const auto [first, last] = state.steps.rows(history);
   const std::size_t layers = std::max<std::size_t>(history.layers(s).size(), 1);
   const std::uint64_t content = state.session.content();
@@ -224,7 +224,7 @@ void draw_heat_map(UiState& state, ShownMap& shown, const History& history, Stat
                           ImPlotAxisFlags_Lock);
     ImPlot::SetupAxisLinks(ImAxis_X1, &state.steps.first, &state.steps.last);
     const std::size_t layers = history.layers(s).size();
-    // All layers, always: what is zoomed are steps.
+    // Always all layers: only steps are zoomed.
     const double room = std::max(1.0f, height - ImGui::GetFontSize() * 2.2f - lane_height());
     ImPlot::SetupAxisLimits(ImAxis_Y1, -static_cast<double>(layers) * lane_height() / room,
                             static_cast<double>(layers), ImPlotCond_Always);

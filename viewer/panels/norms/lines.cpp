@@ -66,7 +66,7 @@ void react(UiState& state, const History& history, Statistic s) {
   if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) state.select_step(history.steps()[row], near);
 }
 
-/// The runs of a layer's cells: what finite_runs gives for as many pixels, without looking at the values
+/// The runs of a layer's cells: the same as finite_runs for as many pixels, without looking at the values
 /// again.
 std::vector<Curve> runs_of_cells(const History& history, const HeatMap& map, std::size_t layer, double foot) {
   std::vector<Curve> runs(1);

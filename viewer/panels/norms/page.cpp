@@ -23,8 +23,8 @@ PageTable at_step(const Session& session, Statistic chosen) {
       layer_table(history, chosen, layer_row(history, session.selection().step), 0, history.rows()));
 }
 
-/// Programs clip before the optimizer gets gradients: then the norms of layers are of what was clipped, and
-/// smaller than the one of all gradients, which was taken before. Looks at some hundred rows.
+/// If programs clip before the optimizer gets gradients, the norms of layers are of the clipped ones, and
+/// smaller than the norm of all gradients, which was taken before. Looks at some hundred rows.
 std::string clipping_text(const History& history) {
   constexpr std::size_t kLooked = 256;
   const Pyramid* whole = history.scalar("grad_norm");

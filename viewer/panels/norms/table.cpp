@@ -11,7 +11,7 @@
 namespace nanquest::viewer {
 namespace {
 
-/// Makes the table anew where what it shows has changed. True if it did: it is then in the order of the file.
+/// Makes the table again if what it shows has changed. True if it did: it is then in the order of the file.
 bool refresh(const UiState& state, NormsPanel& view, const History& history, Statistic s) {
   const auto [first, last] = state.steps.rows(history);
   const std::size_t row = layer_row(history, state.session.selection().step);

@@ -12,7 +12,8 @@
 namespace nanquest::viewer {
 namespace {
 
-/// A cell by what its rank left: the fuller, the more is on record. The first rank has the mark of NaN in it.
+/// A cell shows what its rank left: the fuller, the more is recorded. The first rank has the mark of NaN in
+/// it.
 void draw_cell(ImDrawList& list, ImVec2 at, float side, RankLeft left, bool first, bool chosen) {
   const float r = side * 0.38f;
   const ImVec2 centre{at.x + side / 2, at.y + side / 2};
@@ -45,7 +46,7 @@ void draw_cell(ImDrawList& list, ImVec2 at, float side, RankLeft left, bool firs
   }
 }
 
-/// What the cells mean, of those that there are.
+/// The meaning of the kinds of cells that appear.
 void draw_legend(const RankGrid& grid) {
   const float side = ImGui::GetTextLineHeight();
   const auto one = [&](RankLeft left, bool first, const char* words) {
@@ -64,7 +65,7 @@ void draw_legend(const RankGrid& grid) {
   ImGui::NewLine();
 }
 
-/// Ranks beside each other: eights, as machines have them, where there is room for one.
+/// Number of ranks per row: a multiple of eight, like machines, if there is room.
 int columns_of(float width, float side, std::size_t ranks) {
   const int fit = std::max(1, static_cast<int>(width / side));
   const int eights = fit >= 8 ? fit / 8 * 8 : fit;
@@ -85,7 +86,7 @@ struct RanksPanel : PanelView {
 
 void RanksPanel::draw_grid(UiState& state) {
   const float side = std::round(ImGui::GetFontSize() * 1.25f);
-  // "4,095" at the head of a line says which rank it begins with.
+  // "4,095" at the start of a row is its first rank.
   const float head = ImGui::CalcTextSize(std::to_string(grid_.cells.size()).c_str()).x + ImGui::GetFontSize();
   const float room = ImGui::GetContentRegionAvail().x - head - ImGui::GetStyle().ScrollbarSize;
   const int columns = columns_of(room, side, grid_.cells.size());

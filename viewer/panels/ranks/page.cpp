@@ -7,7 +7,7 @@
 namespace nanquest::viewer {
 namespace {
 
-/// Ranks that a glance shows one by one, those that tell the most first.
+/// Ranks that are listed one by one, the most informative first.
 constexpr std::size_t kRanksAtAGlance = 12;
 
 int telling(const RankCell& cell) {
@@ -18,7 +18,7 @@ int telling(const RankCell& cell) {
                                                                : 4;
 }
 
-/// "4,090 got it by a collective, 2 had a bad loss": of those that left a row.
+/// "4,090 got it by a collective, 2 had a bad loss": summary of the ranks that left a row.
 std::string rows_text(const RankGrid& grid) {
   std::vector<std::pair<std::string, std::size_t>> kinds;
   for (const RankCell& cell : grid.cells) {

@@ -8,7 +8,7 @@ namespace nanquest::viewer {
 
 namespace {
 
-/// With a second run beside it: what differs, a line each.
+/// With a second run beside it: what differs, one line each.
 std::string comparison_csv(const Comparison& c) {
   std::ostringstream out;
   record(out, std::string("kind"), std::string("what"), c.here, c.there);

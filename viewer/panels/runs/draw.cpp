@@ -30,7 +30,7 @@ std::string step_text(const IncidentFiles& files) {
   return std::to_string(files.step) + (files.attempt > 1 ? " (" + std::to_string(files.attempt) + ")" : "");
 }
 
-/// Pixels for the widest step. The list is by step: the longest number is at its end.
+/// Pixels for the widest step. The list is sorted by step: the longest number is at its end.
 float step_width(const std::vector<IncidentEntry>& incidents) {
   IncidentFiles widest = incidents.back().files;
   for (const IncidentEntry& entry : incidents) widest.attempt = std::max(widest.attempt, entry.files.attempt);
@@ -86,7 +86,7 @@ void differences(UiState& state, const Comparison& c) {
           if (ImGui::TextLink(row.cells[i].c_str())) state.go(*row.place);
           continue;
         }
-        // A short name has its column as wide as it is; what wraps has none that is.
+        // Short names get columns of their full width; wrapping ones don't.
         const bool wraps = i > 0 || row.cells[i].size() > 24;
         if (wraps) ImGui::PushTextWrapPos(0);
         ImGui::TextUnformatted(row.cells[i].c_str());

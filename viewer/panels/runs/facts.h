@@ -8,7 +8,7 @@
 
 namespace nanquest::viewer {
 
-/// Status, command, start, ranks, and what of manifest and series can't be read; those that there are.
+/// Status, command, start, ranks, and which parts of manifest and series can't be read; those that exist.
 std::vector<Fact> run_facts(const Session& session);
 
 /// What differs between the run and the one beside it: settings, series, incidents.

@@ -57,7 +57,7 @@ void range_line(const char* label, const ValueRange& r) {
   ImGui::TextWrapped("%s", text.c_str());
 }
 
-/// Values that the selected op made lived only during the step: the file has their statistics, not their
+/// Values that the selected op made existed only during the step: the file has their statistics, not their
 /// bytes.
 void produced(const UiState& state, const OpenIncident& incident) {
   const std::int32_t op = state.session.selection().op;
@@ -84,8 +84,8 @@ void plane_choice(std::int64_t& chosen, const TensorSlice& slice) {
                       slice.partial ? ", cut" : "");
 }
 
-/// Where another element is looked at, its plane is shown; the person may then choose another. As long as
-/// nothing was read, which element that is isn't known, unless it was selected.
+/// For another element its plane is shown; the user may then choose another plane. As long as nothing was
+/// read, the element is unknown unless it was selected.
 void follow_element(const Session& session, const OpenIncident& incident, TensorPanel& panel) {
   const std::string& path = session.selection().tensor;
   if (panel.plane_of != path) {
@@ -101,7 +101,7 @@ void follow_element(const Session& session, const OpenIncident& incident, Tensor
     if (t.path == path) panel.plane = plane_holding(t.shape, shown);
 }
 
-/// Has the selected tensor read.
+/// Requests the selected tensor.
 void ask_for_tensor(UiState& state, TensorPanel& panel) {
   if (!state.session.tensor_waits(panel.plane) && !state.session.elements_wait()) return;
   const std::string& path = state.session.selection().tensor;

@@ -16,7 +16,7 @@ Mark mark_of(const Element& e) {
   return e.exact == "inf" ? Mark::pos_inf : e.exact == "-inf" ? Mark::neg_inf : Mark::nan;
 }
 
-/// What comes next stands on the same line where there is room for it.
+/// Puts what follows on the same line if there is room.
 void beside(const char* label) {
   const float width = ImGui::CalcTextSize(label).x + ImGui::GetFontSize() * 1.5f;
   ImGui::SameLine();
@@ -66,7 +66,7 @@ void element_row(UiState& state, const TensorPanel& panel, const Element& e, boo
 void step_bad(UiState& state, TensorPanel& panel, Direction direction) {
   state.wanted = Panel::tensor;
   panel.reveal = true;
-  // Later: without a loader it is read at once, and the elements that are being drawn are replaced.
+  // Later: without a loader it is read at once, which replaces the elements that are being drawn.
   state.later.push_back([&state, direction] {
     const auto said = std::make_shared<Result<std::string>>(std::string());
     const auto step = [said, direction](Session& session) {

@@ -1,4 +1,4 @@
-// What would become of the tensor in other formats, at another loss scale.
+// The tensor's values in other formats, at another loss scale.
 #include <algorithm>
 #include <string>
 

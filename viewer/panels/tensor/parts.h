@@ -1,16 +1,16 @@
-/// Parts of the tensor panel that have files of their own. Private to viewer/panels/tensor.
+/// Parts of the tensor panel in files of their own. Private to viewer/panels/tensor.
 #pragma once
 
 #include "viewer/panels/tensor/view.h"
 
 namespace nanquest::viewer {
 
-/// The formats, and the scale that is tried; nothing for tensors without floating-point numbers.
+/// The formats, and the chosen scale; nothing for tensors without floating-point numbers.
 void draw_formats(UiState& state, const TensorDetail& detail);
-/// The elements around the one that is looked at, as far as they were read.
+/// The elements around the current one, as far as they were read.
 void draw_elements(UiState& state, TensorPanel& panel);
-/// Goes to the next element that is not finite, or the one before; what it is, or that there is none, becomes
-/// the message.
+/// Goes to the next element that is not finite, or the one before; its description, or that there is none,
+/// becomes the message.
 void step_bad(UiState& state, TensorPanel& panel, Direction direction);
 
 }  // namespace nanquest::viewer

@@ -36,7 +36,7 @@ Bars bars_of(const TensorDetail& d, int scale) {
   return bars;
 }
 
-/// One row a format: solid where it is normal, faint where subnormal.
+/// One row per format: solid where it is normal, faint where subnormal.
 void format_bands(const Bars& bars, int scale) {
   ImDrawList& list = *ImPlot::GetPlotDrawList();
   const ImVec2 origin = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();

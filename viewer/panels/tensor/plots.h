@@ -10,14 +10,14 @@ namespace nanquest::viewer {
 struct Band {
   double subnormal = 0, normal = 0, last = 0;
 };
-/// Where values have to lie so that they are within a format once they are multiplied by 2^scale.
+/// The range of values that are within a format after multiplication by 2^scale.
 Band band_of(Format format, int scale);
 
 /// Count of values per binary exponent (log scale), with the range of each number format as a band above: for
 /// the values times 2^scale.
 void draw_exponents(const TensorDetail& detail, int scale, float height);
-/// |value| of a plane as a heat map, non-finite cells marked, a frame around the cell of the element that is
-/// looked at. A click selects the element.
+/// |value| of a plane as a heat map, non-finite cells marked, a frame around the cell of the current element.
+/// A click selects the element.
 void draw_slice(UiState& state, const TensorSlice& slice, float height);
 
 }  // namespace nanquest::viewer

@@ -17,9 +17,9 @@ constexpr std::size_t kNoRow = std::numeric_limits<std::size_t>::max();
 
 }  // namespace
 
-/// One row a step: every scalar on record, the gate's answer, and the incidents of that step, and at
-/// watched steps the headroom. A step that was repeated has a row each time, those of the run beside it in
-/// the same order. Steps that no series of this run holds follow.
+/// One row per step: every recorded scalar, the gate's answer, the incidents of that step, and at watched
+/// steps the headroom. A step that was repeated has a row each time, those of the second run in the same
+/// order. Steps that no series of this run holds follow.
 Result<std::string> timeline_csv(Session& session) {
   const History& history = session.history();
   using Lane = TimelineEvent::Lane;
@@ -49,7 +49,7 @@ Result<std::string> timeline_csv(Session& session) {
   for (const TimelineCurve& curve : curves)
     if (curve.other != nullptr) out << ',' << csv_field(curve.name + " of " + session.comparison()->there);
   out << '\n';
-  // Of the steps that were looked at whole.
+  // For steps of which all places were looked at.
   const auto bits_at = [&](double step) {
     const History& watched = headroom.history();
     const std::size_t r = watched.row_of(step);

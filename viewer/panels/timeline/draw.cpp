@@ -61,7 +61,7 @@ const TimelineEvent* near_mouse(const std::vector<TimelineEvent>& events) {
   return best;
 }
 
-/// Where a click selects: the event that is meant, else the nearest row.
+/// What a click selects: the event under the mouse, otherwise the nearest row.
 void react(Drawn& drawn, bool lanes) {
   UiState& state = drawn.state;
   if (state.options.still || !ImPlot::IsPlotHovered()) return;
@@ -73,7 +73,8 @@ void react(Drawn& drawn, bool lanes) {
                        : drawn.history.steps()[drawn.history.row_of(std::round(ImPlot::GetPlotMousePos().x))];
   tell_step(drawn, step);
   if (!ImGui::IsMouseReleased(ImGuiMouseButton_Left)) return;
-  if (ImGui::GetIO().MouseDragMaxDistanceSqr[ImGuiMouseButton_Left] > 16) return;  // it was a drag: it panned
+  if (ImGui::GetIO().MouseDragMaxDistanceSqr[ImGuiMouseButton_Left] > 16)
+    return;  // it was a drag, which panned
   if (event != nullptr && event->incident >= 0) return state.select_incident(event->incident);
   if (event != nullptr && !event->place.empty()) state.go(Link::to_place(event->place));
   state.select_step(step);
@@ -82,7 +83,8 @@ void react(Drawn& drawn, bool lanes) {
 void draw_marks(const Drawn& drawn) {
   const float em = ImGui::GetFontSize();
   ImDrawList& list = *ImPlot::GetPlotDrawList();
-  float last[kLanes] = {-1e9f, -1e9f, -1e9f, -1e9f};  // pixels of a lane's last mark: not two of them on one
+  float last[kLanes] = {-1e9f, -1e9f, -1e9f, -1e9f};  // pixel of a lane's last mark: marks don't share a
+                                                      // pixel
   for (const TimelineEvent& event : drawn.events) {
     const auto lane = static_cast<int>(event.lane);
     const ImVec2 centre = ImPlot::PlotToPixels(event.step, lane + 0.5);
@@ -94,7 +96,7 @@ void draw_marks(const Drawn& drawn) {
       draw_mark(list, centre, em * 0.28f, mark_of(event.gate));
       continue;
     }
-    // From where it was said to where the format ends.
+    // From the step of the forecast to where the format is exceeded.
     const ImU32 ink = mark_colour(Mark::forecast);
     const float from = ImPlot::PlotToPixels(event.from, 1).x, to = ImPlot::PlotToPixels(event.to, 1).x;
     list.AddLine(centre, {from, centre.y}, ink);
@@ -128,7 +130,7 @@ void draw_lanes(Drawn& drawn) {
   ImPlot::EndPlot();
 }
 
-/// Where there is no history, the steps at which something happened are all that there are.
+/// Without history, only the steps with events exist.
 void fit_steps(UiState& state, const std::vector<TimelineEvent>& events) {
   StepRange& steps = state.steps;
   state.fit_steps();
@@ -227,7 +229,7 @@ void TimelinePanel::draw(UiState& state) {
   draw_lanes(drawn);
   const float em = ImGui::GetFontSize(), gap = ImGui::GetStyle().ItemSpacing.y;
   const auto count = static_cast<float>(std::max<std::size_t>(curves.size(), 1));
-  // The last one carries the steps' numbers; what doesn't fit is reached by scrolling.
+  // The last one has the steps' numbers; what doesn't fit is reached by scrolling.
   const float axis = em * 2.2f;
   const float each = std::max(em * 4, (ImGui::GetContentRegionAvail().y - axis) / count - gap);
   for (std::size_t i = 0; i < curves.size(); ++i) {

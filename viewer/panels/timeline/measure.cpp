@@ -14,7 +14,7 @@ bool dragged() {
   return ImGui::GetIO().MouseDragMaxDistanceSqr[ImGuiMouseButton_Left] > kDrag * kDrag;
 }
 
-/// Pixels of a row, at the plot's foot where its value is none.
+/// Vertical pixel of a row, at the plot's bottom if it has no value.
 ImVec2 place_of(const TimelineCurve& curve, double step) {
   const History& history = *curve.history;
   const std::size_t row = history.row_of(step);

@@ -8,7 +8,7 @@
 
 namespace nanquest::viewer {
 
-/// While alive, a drag moves no plot: with Shift it does.
+/// While this exists, a drag moves no plot, except with Shift.
 class DragMeasures {
  public:
   DragMeasures();
@@ -20,10 +20,10 @@ class DragMeasures {
   int before_;
 };
 
-/// Inside the plot of `curve`: begins, changes or ends a measure with the mouse, as far as it is of this
+/// Inside the plot of `curve`: begins, changes or ends a measurement with the mouse, if it belongs to this
 /// curve.
 void react_to_drag(std::optional<Measure>& measure, const TimelineCurve& curve);
-/// Draws it, if it is of this curve: both ends, what lies between, and its words.
+/// Draws it, if it belongs to this curve: both ends, the stretch between, and its words.
 void draw_measure(const std::optional<Measure>& measure, const TimelineCurve& curve);
 
 }  // namespace nanquest::viewer

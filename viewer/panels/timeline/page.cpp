@@ -31,7 +31,7 @@ std::string share_text(double share) {
   return share >= 0 ? short_number(100 * share) + " %" : "-";
 }
 
-/// Each place where it came nearest to the end of its format.
+/// Each place at its least headroom.
 PageTable places_of(const Headroom& headroom, std::size_t most) {
   PageTable table{PageTable::Kind::plain,
                   "headroom",

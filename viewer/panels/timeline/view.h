@@ -1,4 +1,4 @@
-/// The drawing of the timeline: lanes of what happened, and a curve a scalar, on one range of steps.
+/// The drawing of the timeline: lanes of events, and one curve per scalar, on one range of steps.
 #pragma once
 
 #include <cstdint>

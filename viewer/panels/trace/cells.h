@@ -1,4 +1,4 @@
-/// What the trace panel draws beside its list: the cells that are no plain text, and the lines below the
+/// What the trace panel draws besides its list: the cells that are no plain text, and the lines below the
 /// list. Private to viewer/panels/trace.
 #pragma once
 
@@ -6,13 +6,13 @@
 
 namespace nanquest::viewer {
 
-/// Why an op is worth looking at, as a shape.
+/// The mark of an op, as a shape.
 void draw_op_mark(OpMark mark);
-/// Room to the format's end: a bar that is empty at 0 bits, and the number.
+/// Headroom: a bar that is empty at 0 bits, and the number.
 void draw_room(const ValueRange& range);
-/// How many of the values are not finite; nothing if all are.
+/// How many of the values are not finite; nothing if none is.
 void draw_bad(const ValueRange& range);
-/// Where the chosen op stands, who made its inputs, who reads its outputs, the way to the loss.
+/// Where the chosen op is, which ops made its inputs, which read its outputs, the path to the loss.
 void draw_op_details(UiState& state, const OpenIncident& incident);
 
 /// The op that is selected; none if none is.

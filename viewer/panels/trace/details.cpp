@@ -37,7 +37,7 @@ void draw_op_details(UiState& state, const OpenIncident& incident) {
                      line.write_format + " " + line.write_shape;
   if (!line.node.empty()) text += "  in " + line.node;
   clipped_text(text, ImGui::GetContentRegionAvail().x);
-  // Where a backward op was called from is the engine's; what it differentiates is the program's.
+  // A backward op is called by the engine; what it differentiates is called by the program.
   if (const OpId forward{get(incident.doc, op).forward_op}; forward)
     op_links(state, "derivative of", {forward}, incident.trace);
   if (const std::string source = incident.trace.source(op); !source.empty())

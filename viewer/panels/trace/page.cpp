@@ -41,7 +41,7 @@ std::string path_text(const TraceView& trace, OpId op) {
 
 }  // namespace
 
-/// Ops around the selected one; the whole trace is what --csv is for.
+/// Ops around the selected one; the whole trace is available with --csv.
 PanelPage page_of_trace(Session& session, Extent extent) {
   const OpenIncident* incident = session.incident();
   if (incident == nullptr) return {nothing_to_show(session), {}, {}, {}};

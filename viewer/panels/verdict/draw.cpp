@@ -14,7 +14,7 @@
 namespace nanquest::viewer {
 namespace {
 
-/// The confidence as a bar; the number stands beside it.
+/// The confidence as a bar, with the number beside it.
 void confidence_bar(double confidence) {
   const float h = ImGui::GetTextLineHeight(), width = h * 8;
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -97,7 +97,7 @@ void draw_answers(Drawn& drawn) {
 struct VerdictPanel : PanelView {
   void draw(UiState& state) override;
 
-  /// Sees to it that `shown` and `names` are of what the session holds now.
+  /// Updates `shown` and `names` to what the session holds now.
   void note(const Session& session);
   std::optional<Shown> shown;
   std::uint64_t shown_of = 0;  ///< Session::content() that it was made of

@@ -19,19 +19,19 @@ struct Shown {
   std::unordered_map<std::string, std::vector<Span>> spans;  ///< texts as they were first drawn, cut at links
 };
 
-/// The panel in one frame: the page, and what its words lead to.
+/// The panel in one frame: the page, and the targets of its links.
 struct Drawn {
   UiState& state;
   Shown& shown;
   const Names& names;
 
-  /// Draws a text with its links; a click goes there. `whole`: where a text without any leads.
+  /// Draws a text with its links; a click follows them. `whole`: the target of a text without links.
   void text(const std::string& text, const std::optional<Link>& whole = {});
 };
 
-/// The mark of a sign, before the text that it is said of.
+/// The mark of a sign, before its text.
 void draw_sign(Sign sign);
-/// The tables, in two columns where there is room for it: about as much in each.
+/// The tables, in two columns of about equal height if there is room.
 void draw_tables(Drawn& drawn);
 
 }  // namespace nanquest::viewer

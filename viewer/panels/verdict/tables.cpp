@@ -1,4 +1,4 @@
-// What stands below the answers: the tables, and how a cell of them is drawn.
+// What is below the answers: the tables, and how a cell of them is drawn.
 #include <algorithm>
 
 #include "imgui.h"
@@ -22,7 +22,7 @@ float natural_width(const PageTable& table, std::size_t column) {
   return width;
 }
 
-/// Short words and numbers are never broken; what is longer shares the rest by its length.
+/// Short words and numbers are never broken; longer texts share the rest by their length.
 void setup_column(const PageTable& table, std::size_t column) {
   const float em = ImGui::GetFontSize(), width = natural_width(table, column);
   const bool whole = width <= em * 11 && column + 1 < table.columns.size();
