@@ -127,8 +127,8 @@ std::optional<Finding> finding_of(Label label, Case c);
 
 struct Decision;
 /// Asks every cause and decides between them by experiments (arbiter.h). Takes a Case of its own, to look at
-/// the culprit's calls one by one.
-Decision find_cause(Case c);
+/// the culprit's calls one by one. Causes in `left_out` are not asked.
+Decision find_cause(Case c, const std::vector<Label>& left_out = {});
 
 /// The finding if nothing decides: says what was measured.
 Finding unknown_finding(const Case& c);

@@ -82,6 +82,11 @@ Verdict verdict_of(const Case& c, const Reproduction& reproduction, const std::s
   return v;
 }
 
+/// With the batch of the last healthy step in its place the step fails in the same way.
+bool fails_on_other_batch(const Case& c) {
+  return c.twin() && c.twin()->health() == TwinRun::Health::harmed;
+}
+
 /// The search for samples ends after this many runs.
 constexpr int kMaxSampleRuns = 48;
 
@@ -90,7 +95,10 @@ void add_samples(const Case& c, const Finding& finding, const DiagnoseOptions& o
   v.poison = finding.poison;
   if (v.poison.empty() && options.find_samples && options.try_fixes && options.crash.empty() &&
       v.origin == Origin::op && v.batch >= 2) {
-    if (c.has_time()) {
+    if (fails_on_other_batch(c)) {
+      v.evidence.push_back(
+          {"samples", "the batch of the step before fails as well, so no samples were exchanged"});
+    } else if (c.has_time()) {
       if (options.progress) options.progress("which samples are needed for it");
       const SampleBisection b = bisect_samples(c, kMaxSampleRuns);
       v.poison = b.poison;
@@ -155,7 +163,7 @@ void judge(const Case& c, const DiagnoseOptions& options, Verdict& v) {
   }
   v.phase = came_from_outside(v.origin) ? Phase::input : c.op() ? c.op()->phase : c.culprit().phase;
   if (options.progress) options.progress("reading the culprit's recorded values");
-  Decision decision = find_cause(c);
+  Decision decision = find_cause(c, options.left_out);
   const Finding& finding = decision.finding;
   v.claims = std::move(decision.claims);
   v.cause = finding.label;

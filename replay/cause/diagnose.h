@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "replay/case/case.h"
 #include "replay/cause/fixes.h"
@@ -19,6 +20,7 @@ namespace nanquest {
 struct DiagnoseOptions {
   bool try_fixes = true;     ///< run counterfactuals and placebos
   bool find_samples = true;  ///< find the samples of the batch that are needed for the failure
+  std::vector<Label> left_out = {};  ///< causes that are not asked: what is said where the right one is not known
   std::string crash = {};    ///< what a kernel crashed at, if one did: no more experiments then
   Progress progress = {};    ///< called with what runs next; may be empty
 };

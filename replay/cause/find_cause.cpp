@@ -72,11 +72,14 @@ std::optional<Finding> finding_of(Label label, Case c) {
   return std::nullopt;
 }
 
-Decision find_cause(Case c) {
+Decision find_cause(Case c, const std::vector<Label>& left_out) {
+  const auto asked = [&](const Cause& cause) {
+    return std::find(left_out.begin(), left_out.end(), cause.label) == left_out.end();
+  };
   const auto opaque = opaque_finding(c);
   std::vector<Finding> found;
   for (const auto& [file, cause] : all_causes())
-    if (!opaque || cause->of_recorded)
+    if (asked(*cause) && (!opaque || cause->of_recorded))
       if (auto finding = heard(*cause, c)) found.push_back(std::move(*finding));
   if (opaque && found.empty()) return {*opaque, {}};
   return decide(c, std::move(found));

@@ -36,9 +36,10 @@ struct ReproArguments {
 
 struct DiagnoseArguments {
   bool no_files = false, no_fixes = false;
-  bool brief = false;  ///< three lines
-  bool full = false;   ///< all evidence and trials
-  double budget = 0;   ///< seconds; 0: 20 times the step, at least 30
+  bool brief = false;                ///< three lines
+  bool full = false;                 ///< all evidence and trials
+  double budget = 0;                 ///< seconds; 0: 20 times the step, at least 30
+  std::vector<std::string> without;  ///< words of causes that are not asked
 };
 
 struct RedactArguments {

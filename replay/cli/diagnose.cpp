@@ -74,6 +74,8 @@ int diagnosed(const Common& common, const DiagnoseArguments& arguments, const st
   DiagnoseOptions options;
   options.try_fixes = !arguments.no_fixes;
   options.progress = say;
+  for (const std::string& text : arguments.without)
+    if (const auto label = from_word<Label>(text)) options.left_out.push_back(*label);
   options.crash = crash;
   Verdict verdict = diagnose(c, reproduction_of(verified), common.snapshot, options);
   take_root(verdict, common.snapshot);

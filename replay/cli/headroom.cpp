@@ -12,12 +12,14 @@
 #include "probe/numerics/trend.h"
 #include "probe/snapshot/run_dir.h"
 #include "replay/cli/commands.h"
+#include "replay/report/report.h"
+#include "replay/verdict/json.h"
 
 namespace nanquest::cli {
 namespace {
 
-constexpr std::size_t kWindow = 16;    // looks that the line is fitted to
-constexpr double kStill = 1.0 / 1024;  // bits: what moves less is constant
+constexpr std::size_t kWindow = 16;    // looks that the line goes through
+constexpr double kStill = 1.0 / 1024;  // bits: what moves less is a constant
 
 struct Place {
   std::int32_t rank = 0;
@@ -64,6 +66,35 @@ nlohmann::ordered_json to_json(const Place& p) {
   return j;
 }
 
+/// An incident of the run, as far as its replay has been made.
+struct Overflowed {
+  IncidentFiles files;
+  std::string cause;  ///< "FP16_OVERFLOW, aten::mul in act"; "" where it was not replayed yet
+};
+
+std::vector<Overflowed> overflowed(const RunListing& run) {
+  std::vector<Overflowed> found;
+  for (const IncidentFiles& files : run.incidents) {
+    Overflowed one{files, ""};
+    const auto verdict = files.verdict.empty() ? Result<Verdict>(Error{}) : read_verdict(files.verdict);
+    if (verdict && verdict->found)
+      one.cause = std::string(word(verdict->cause)) + ", " + where_text(*verdict);
+    found.push_back(std::move(one));
+  }
+  return found;
+}
+
+/// Said before how much is left: what is over its end already has none.
+void print(const std::vector<Overflowed>& all) {
+  constexpr std::size_t kNamed = 3;
+  for (std::size_t i = 0; i < all.size() && i < kNamed; ++i)
+    std::printf(
+        "step %lld was not finite (%s)\n", static_cast<long long>(all[i].files.step),
+        (all[i].cause.empty() ? "see nanquest-replay " + all[i].files.snapshot : all[i].cause).c_str());
+  if (all.size() > kNamed) std::printf("and %zu more incidents\n", all.size() - kNamed);
+  if (!all.empty()) std::printf("the last watched steps before and after, by place:\n");
+}
+
 }  // namespace
 
 int headroom_command(const HeadroomArguments& arguments) {
@@ -88,17 +119,28 @@ int headroom_command(const HeadroomArguments& arguments) {
   std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) { return a.bits() < b.bits(); });
   const auto near = std::partition_point(places.begin(), places.end(),
                                          [&](const Place& p) { return p.bits() <= arguments.bits; });
-  const bool finding = std::any_of(places.begin(), near, [](const Place& p) { return !p.constant; });
+  const std::vector<Overflowed> incidents = overflowed(*run);
+  const bool finding =
+      !incidents.empty() || std::any_of(places.begin(), near, [](const Place& p) { return !p.constant; });
   if (arguments.json) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     std::for_each(places.begin(), near, [&](const Place& p) { list.push_back(to_json(p)); });
-    std::printf(
-        "%s\n",
-        nlohmann::ordered_json{
-            {"run", arguments.run}, {"bits", arguments.bits}, {"places", places.size()}, {"near", list}}
-            .dump(2)
-            .c_str());
-  } else if (near == places.begin()) {
+    nlohmann::ordered_json bad = nlohmann::ordered_json::array();
+    for (const Overflowed& o : incidents)
+      bad.push_back({{"step", o.files.step},
+                     {"rank", o.files.rank},
+                     {"snapshot", o.files.snapshot},
+                     {"cause", o.cause}});
+    const nlohmann::ordered_json all = {{"run", arguments.run},
+                                        {"incidents", bad},
+                                        {"bits", arguments.bits},
+                                        {"places", places.size()},
+                                        {"near", list}};
+    std::printf("%s\n", all.dump(2).c_str());
+    return static_cast<int>(finding ? ExitCode::finding : ExitCode::ok);
+  }
+  print(incidents);
+  if (near == places.begin()) {
     std::printf("none of %zu places is within %g bits of the end of its format", places.size(),
                 arguments.bits);
     if (!places.empty())

@@ -108,11 +108,19 @@ void add_run_flags(CLI::App& sub, RunArguments& run, const char* precision) {
       ->allow_extra_args(false);
 }
 
+std::string is_cause(const std::string& text) {
+  return nanquest::from_word<nanquest::Label>(text) ? "" : "\"" + text + "\" is not a cause";
+}
+
 void add_diagnose_flags(CLI::App& app, Arguments& a) {
   app.add_flag("--no-files", a.diagnose.no_files, "Write nothing beside the snapshot");
   app.add_flag("--no-fixes", a.diagnose.no_fixes, "Don't try fixes");
   app.add_flag("--full", a.diagnose.full, "Print all evidence and everything that was tried");
   app.add_flag("--brief", a.diagnose.brief, "Three lines: what, why, what to do")->excludes("--full");
+  app.add_option("--without", a.diagnose.without,
+                 "Don't ask this cause (LOG_ZERO): what is said where the right cause is not known")
+      ->check(is_cause)
+      ->type_name("CAUSE");
   app.add_option(
          "--budget", a.diagnose.budget,
          "Seconds for all that is tried (default: 20 times the step, at least 30); Ctrl-C ends it too "
@@ -164,7 +172,7 @@ void add_redact(CLI::App& app, Arguments& a) {
   add_wrong(*redact, a.redact.wrong);
   add_budget(*redact, a.redact.budget);
   redact->footer(
-      "Without any of --texts … --names: all but history and names.\n"
+      "Without any of --texts … --settings: all of these; --history and --names add to them.\n"
       "Example:\n  nanquest-replay redact step-00000131.r0.h5 -o for-you.h5 --weights --samples --names");
 }
 

@@ -23,14 +23,21 @@ struct Checked {
   std::string difference;  ///< difference from the verdict before; "" if they say the same
 };
 
+/// Goes without being asked for.
+bool is_usual(Private thing) {
+  return thing != Private::history && thing != Private::names;
+}
+
+/// What was asked for; where that is none of what usually goes, beside it.
 std::set<Private> wanted(const RedactArguments& arguments) {
-  std::set<Private> what;
+  std::set<Private> asked, usual;
   for (const auto& [thing, name] : private_things()) {
-    const bool asked = std::find(arguments.what.begin(), arguments.what.end(), name) != arguments.what.end();
-    const bool usual = thing != Private::history && thing != Private::names;
-    if (arguments.what.empty() ? usual : asked) what.insert(thing);
+    if (is_usual(thing)) usual.insert(thing);
+    if (std::find(arguments.what.begin(), arguments.what.end(), name) != arguments.what.end())
+      asked.insert(thing);
   }
-  return what;
+  if (std::none_of(asked.begin(), asked.end(), is_usual)) asked.insert(usual.begin(), usual.end());
+  return asked;
 }
 
 /// How exactly the step comes back, in words.

@@ -54,6 +54,17 @@ class ForecastTest(AttachTest):
         missing = subprocess.run([*run[:2], str(self.scratch)], capture_output=True, text=True)
         self.assertEqual(missing.returncode, 3, missing.stderr)
 
+    def test_headroom_of_a_run_that_overflowed_says_so_first(self):
+        self.observed(GROWING, "plain", int(END) + 2)
+        run = [str(BIN / "nanquest-replay"), "headroom", str(self.scratch / "run")]
+        process = subprocess.run(run, capture_output=True, text=True)
+        self.assertEqual(process.returncode, 1, process.stderr)
+        self.assertRegex(process.stdout.splitlines()[0], r"^step 1\d\d was not finite \(see nanquest-replay .*h5\)$")
+        incidents = json.loads(subprocess.run([*run, "--json"], capture_output=True, text=True).stdout)["incidents"]
+        self.assertIn(f"step {incidents[0]['step']} ", process.stdout.splitlines()[0])
+        subprocess.run([run[0], "-q", incidents[0]["snapshot"]], capture_output=True)
+        self.assertIn("FP16_OVERFLOW", subprocess.run(run, capture_output=True, text=True).stdout.splitlines()[0])
+
     def test_an_overflow_that_does_no_harm_is_not_told(self):
         self.assert_exit(self.observed(GROWING, "gelu", 150))
         self.assertEqual(self.forecasts(), [])

@@ -1,6 +1,7 @@
 """nanquest-replay on the demo's incident, whole and damaged."""
 
 import json
+import os
 import shutil
 import subprocess
 
@@ -28,6 +29,14 @@ class Replay(common.ProgramTest):
             self.assertIn(key, verdict)
         written = json.loads(self.snapshot.with_suffix(".json").read_text())
         self.assertEqual(written["culprit"], verdict["culprit"])
+
+    def test_idle_threads_sleep(self):
+        """OpenMP says itself what it was told; who has set it is left alone."""
+        for given, said in (({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "active"}, "ACTIVE"), ({"GOMP_SPINCOUNT": "7"}, "'7'")):
+            clean = {k: v for k, v in os.environ.items() if k not in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")}
+            shown = subprocess.run([common.BIN / "nanquest-replay", "--version"], capture_output=True, text=True,
+                                   env={**clean, **given, "OMP_DISPLAY_ENV": "verbose"}, timeout=60)
+            self.assertIn(said, "".join(line for line in shown.stderr.splitlines() if "WAIT_POLICY" in line or "SPINCOUNT" in line))
 
     def test_same_verdict_twice(self):
         """Replay depends on the file only: nothing of the first run changes the second."""

@@ -104,6 +104,17 @@ std::optional<Finding> absurd_value(const Case& c) {
   return f;
 }
 
+/// The culprit is a loss, and this is what it holds the output against.
+bool is_target(const Case& c, std::int32_t slot) {
+  if (!c.op()) return false;
+  const auto target = argument_position(*c.op(), "target");
+  for (const Case::TensorArgument& a : c.tensor_arguments(c.op_index()))
+    if (target && a.position == static_cast<int>(*target) &&
+        c.graph().slot(TensorId{a.tensor}) == SlotId{slot})
+      return true;
+  return false;
+}
+
 std::optional<Finding> examine_bad_data(const Case& c, const Subject&) {
   if (c.culprit().origin == word(Origin::op)) {
     auto f = written_by_program(c);
@@ -136,7 +147,9 @@ std::optional<Finding> examine_bad_data(const Case& c, const Subject&) {
     } else {
       f.source = "the tensor as it was when the step first read it, stored in the snapshot";
       f.explanation =
-          "A tensor that the step did not compute was bad when it was first read, by " +
+          (is_target(c, value->slot)
+               ? "The target of the loss is not finite: it was bad when it was first read, by "
+               : "A tensor that the step did not compute was bad when it was first read, by ") +
           c.op_text(c.op_index()) + ": it holds " + bad_text(value->tensor) + samples +
           ". It is no weight or buffer of a model, nor was the model called with it: a target, a mask, or "
           "something that the program keeps. What made it is not on record.";

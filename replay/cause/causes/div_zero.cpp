@@ -13,6 +13,7 @@
 #include "replay/case/semantics.h"
 #include "replay/case/values.h"
 #include "replay/cause/cause.h"
+#include "replay/cause/ignored_targets.h"
 #include "replay/verdict/numbers.h"
 
 namespace nanquest {
@@ -39,11 +40,14 @@ Finding finding(const Case& c, std::int32_t op, const Elements& e, std::int64_t 
     f.evidence.push_back({"of these 0 / 0", std::to_string(*both)});
     what = *both > 0 ? " (0 / 0 gives NaN)" : " (a finite number over zero is infinite)";
   }
-  f.explanation = c.op_text(op) + " divides by exactly zero in " + count_text(bad, "element") + what + "." +
+  const auto ignored = ignored_targets(c, op, name);
+  f.explanation = (ignored ? ignored->text + ". " : "") + c.op_text(op) + " divides by exactly zero in " +
+                  count_text(bad, "element") + what + "." +
                   maker_text(c, "The denominator", maker_of(c, op, name));
-  f.advice =
-      "For a count use max(count, 1) and skip samples with nothing to count; for a variance or a norm add "
-      "an epsilon that the format can hold.";
+  f.advice = ignored ? ignored->advice
+                     : "For a count use max(count, 1) and skip samples with nothing to count; for a variance "
+                       "or a norm add "
+                       "an epsilon that the format can hold.";
   if (is_constant(c, op, name))
     f.wanted.push_back(edit_constant(c, op, name, 0, 1));
   else

@@ -9,6 +9,7 @@
 #include "replay/case/semantics.h"
 #include "replay/case/values.h"
 #include "replay/cause/cause.h"
+#include "replay/cause/ignored_targets.h"
 #include "replay/verdict/numbers.h"
 
 namespace nanquest {
@@ -65,8 +66,10 @@ std::optional<Count> count_of(const Case& c, const Subject& reduction, const at:
   return count;
 }
 
-Finding finding(const Case& c, const Count& count, std::int64_t bad) {
+Finding finding(const Case& c, const Subject& reduction, const Count& count, std::int64_t bad) {
   const std::string n = number_text(count.elements);
+  const std::string_view counted = reduction.op.starts_with("nll_loss") ? "target" : reduction.argument;
+  const auto ignored = ignored_targets(c, c.op_index(), counted);
   Finding f;
   f.source = "the number of elements in the recorded arguments: a mean of none is 0 / 0";
   f.evidence.push_back({count.of + " behind each bad result", n});
@@ -74,11 +77,13 @@ Finding finding(const Case& c, const Count& count, std::int64_t bad) {
     f.evidence.push_back({"correction that is subtracted", number_text(count.correction)});
   f.evidence.push_back({"bad results", std::to_string(bad)});
   f.explanation =
-      c.op_text(c.op_index()) + " averages over " + n + " " + count.of +
+      (ignored ? ignored->text + ". " : "") + c.op_text(c.op_index()) + " averages over " + n + " " +
+      count.of +
       (count.correction > 0 ? " and divides by " + n + " - " + number_text(count.correction) : "") +
       ": there is nothing to divide by, and the result is NaN.";
   f.advice =
-      count.correction > 0
+      ignored ? ignored->advice
+      : count.correction > 0
           ? "Take a deviation of at least two elements, or set correction=0 (unbiased=False) and add an "
             "epsilon; skip groups of one."
           : "Skip the term when nothing is selected, or divide a sum by max(count, 1); drop samples and "
@@ -93,7 +98,7 @@ std::optional<Finding> examine_empty_reduction(const Case& c, const Subject& red
   if (!out.defined() || !out.is_floating_point() || all_finite(out)) return std::nullopt;
   const auto count = count_of(c, reduction, out);
   if (!count || count->elements - count->correction > 0) return std::nullopt;
-  return finding(c, *count, count_true(bad_mask(out)));
+  return finding(c, reduction, *count, count_true(bad_mask(out)));
 }
 
 }  // namespace
