@@ -20,9 +20,10 @@ namespace nanquest {
 struct DiagnoseOptions {
   bool try_fixes = true;     ///< run counterfactuals and placebos
   bool find_samples = true;  ///< find the samples of the batch that are needed for the failure
-  std::vector<Label> left_out = {};  ///< causes that are not asked: what is said where the right one is not known
-  std::string crash = {};    ///< what a kernel crashed at, if one did: no more experiments then
-  Progress progress = {};    ///< called with what runs next; may be empty
+  std::vector<Label> left_out =
+      {};                  ///< causes that are not asked: what is said where the right one is not known
+  std::string crash = {};  ///< what a kernel crashed at, if one did: no more experiments then
+  Progress progress = {};  ///< called with what runs next; may be empty
 };
 
 /// What went wrong, why, and what helped. `reproduction` is copied into the verdict. Files of other ranks are

@@ -18,8 +18,8 @@
 namespace nanquest::cli {
 namespace {
 
-constexpr std::size_t kWindow = 16;    // looks that the line goes through
-constexpr double kStill = 1.0 / 1024;  // bits: what moves less is a constant
+constexpr std::size_t kWindow = 16;    // looks that the line is fitted to
+constexpr double kStill = 1.0 / 1024;  // bits: what moves less is constant
 
 struct Place {
   std::int32_t rank = 0;
