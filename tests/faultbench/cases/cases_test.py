@@ -31,6 +31,9 @@ HIGH = {"origin": "op", "phase": "forward"}
 WRITTEN = {"cause": "BAD_SETTING", "origin": "op", "phase": "forward", "says": r"program itself wrote nan.*written\.py"}
 ABSURD = {"cause": "BAD_DATA", "origin": "input", "phase": "input", "step": 10, "says": r"\[13, 2\].*step 9", "poison": [13], "never": NEVER_BF16}
 
+IGNORED = {"origin": "op", "phase": "forward", "step": 6}
+INFINITE_TARGET = {"cause": "BAD_DATA", "origin": "input", "phase": "input", "step": 6, "poison": [5]}
+
 # kind: {arguments: what is true}. `says` is looked for in explanation and advice, `never` must not be there.
 CASES = {
     "saturates": {
@@ -50,6 +53,14 @@ CASES = {
     "pole": each(("atan", "tanh", "sigmoid", "expm", "erf", "bf16"), cause="DIV_ZERO", origin="op", phase="forward", op="div", step=7)
     | {"rsqrt": {"cause": "DIV_ZERO", "origin": "op", "phase": "forward", "op": "rsqrt", "step": 7}},
     "unwritten": each(("tail", "first", "middle", "allocated", "doubled"), cause="UNINITIALIZED", origin="op", op="mini::part", step=7),
+    "ignored": {
+        **each(("mean", "masked", "selected", "weighted"), **IGNORED, cause="EMPTY_REDUCTION", says=r"^All 16 labels are ignored \(-100\)"),
+        "divided": {**IGNORED, "cause": "DIV_ZERO", "says": r"^All 16 labels are ignored \(-100\)"},
+        "gathered": {**IGNORED, "cause": "DIV_ZERO", "says": r"^All 16 labels are ignored \(255\)"}},
+    "targets": {
+        **each(("mse", "huber"), **INFINITE_TARGET, says="target of the loss is not finite.*sample 5"),
+        **each(("l1", "poisson", "soft"), **INFINITE_TARGET, says="sample 5"),
+        "masked": {"cause": "INFEASIBLE_TARGET", "origin": "op", "step": 6, "poison": [7]}},
     "before": each(("labels",), rewind=r"root +BAD_DATA: .*with skip=40 ", says="step 40"),
 }
 
