@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "probe/trace/walk.h"
 #include "tests/trace/steps.h"
 
 namespace nanquest::testing {
@@ -19,6 +20,20 @@ TEST(Blame, GoesToTheWriterOfTheElementsThatWereRead) {
   EXPECT_EQ(s.doc.culprit.value, "+inf");
   EXPECT_EQ(s.doc.culprit.lineage, numbers({guilty, sum}));
   EXPECT_EQ(s.doc.culprit.suppressed, numbers({other}));
+}
+
+TEST(Blame, AMinusInfinityIsAKindOfItsOwn) {
+  Steps s;
+  const SlotId logits = s.slot(4), out = s.slot(1);
+  const BadCounts minus{0, 0, 1};
+  const OpId guilty = s.op("aten::log", {}, {whole(logits, 4, minus)}, kOpBirth);
+  const OpId sum = s.loss("aten::sum", {whole(logits, 4, minus)}, whole(out, 1, minus));
+  ASSERT_TRUE(find_culprit(s.doc));
+  EXPECT_EQ(s.doc.culprit.op, guilty.row());
+  EXPECT_EQ(s.doc.culprit.value, "-inf");
+  EXPECT_EQ(s.doc.culprit.lineage, numbers({guilty, sum}));
+  EXPECT_EQ(value_kinds(minus), kKindNegInf);
+  EXPECT_EQ(value_kinds({1, 1, 1}), kKindNan | kKindPosInf | kKindNegInf);
 }
 
 TEST(Blame, ReachesEveryPieceOfAnAssembledBuffer) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace nanquest {
@@ -52,6 +53,17 @@ TEST(Rehearsal, AChangeThatOutlivesAndLearnsCures) {
   // 83 to 98: the mean of 16 steps of a line, half of them 0.01 higher.
   EXPECT_NEAR(last(r).mean, 4 - 0.01 * (90.5 - 40) + 0.005, 1e-9);
   EXPECT_FALSE(rehearsal({change("lr=*0.5", 167, false)}).root->verified) << "63 are too few to be sure";
+}
+
+TEST(Rehearsal, AStepThatWasLeftOutCountsInNoMean) {
+  RehearsedRun skipped = change("skip=90", 168, false);
+  skipped.losses[90 - kFirst] = std::nan("");
+  const Rehearsal r = rehearsal({skipped});
+  EXPECT_TRUE(last(r).cures) << last(r).remark;
+  double sum = 0;
+  for (std::int64_t step = 83; step < 99; ++step)
+    if (step != 90) sum += skipped.losses[static_cast<std::size_t>(step - kFirst)];
+  EXPECT_NEAR(last(r).mean, sum / 15, 1e-9);
 }
 
 TEST(Rehearsal, StepsOnBatchesThatCameBeforeCureAndVerifyNothing) {
