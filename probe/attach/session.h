@@ -45,24 +45,23 @@
 
 namespace nanquest::attach {
 
-/// Settings of a session.
+/// Settings of a session. They have no defaults here: parse_options (options.h) wants every one of them, and
+/// the table of the Python package has the defaults. A session that is made without them does the least.
 struct AttachOptions {
-  ProbeOptions probe;            ///< run directory, level, rank, …
-  int watch_first = 3;           ///< level trace: this many first steps are scanned as at level watch
-  int watch_every = 50;          ///< … and then one in this many; 0 = none
-  int watch_after = 10;          ///< … and this many after an incident
-  int keep_steps = 2;            ///< level trace: steps kept with what their updates overwrote; 0 = none
-  int keep_percent = 1;          ///< … as long as it takes at most this share of the training time
-  int keep_memory_percent = 25;  ///< … and this share of the free memory
+  ProbeOptions probe;           ///< run directory, level, rank, …
+  int watch_first = 0;          ///< level trace: this many first steps are scanned as at level watch
+  int watch_every = 0;          ///< … and then one in this many; 0 = none
+  int watch_after = 0;          ///< … and this many after an incident
+  int keep_steps = 0;           ///< level trace: steps kept with what their updates overwrote; 0 = none
+  int keep_percent = 0;         ///< … as long as it takes at most this share of the training time
+  int keep_memory_percent = 0;  ///< … and this share of the free memory
   int tape = 0;  ///< at least this many steps stay in an unbroken record (probe/record/tape.h); 0 = none
-  std::string tape_folder;              ///< folder for its large values, as files instead of memory; "":
-                                        ///< memory only
+  std::string tape_folder;  ///< folder for its large values, as files instead of memory; "": memory only
   std::set<std::int64_t> record_steps;  ///< steps that are saved, good or bad, as the level records them
-  bool forecast = true;                 ///< report places that are about to leave their format's range
+  bool forecast = false;                ///< report places that are about to leave their format's range
   std::uint64_t max_disk = 0;  ///< bytes that files of this rank's steps may take together; 0 = no bound
   std::set<std::pair<std::string, std::string>> muted;  ///< op and module of culprits that are not reported
-  int few_files_from = 8;         ///< from this many ranks on, only selected ranks write whole files; 0 = all
-                                  ///< write
+  int few_files_from = 0;  ///< from this many ranks on, only selected ranks write whole files; 0 = all write
   bool skip_bad_updates = false;  ///< ask the caller to skip the optimizer's update
 };
 

@@ -134,6 +134,10 @@ class ReportTest(PackagesTest):
         self.assertEqual(lines[-1], "nanquest: 1 incident in 8 steps (3 later steps only propagated these values); files in mine")
         self.assertEqual(len([line for line in lines if "files in" in line]), 1, lines)
 
+    def test_of_two_launchers_the_inner_one_speaks(self):
+        inner = [sys.executable, "-m", "nanquest", "run", "--run-dir", "inner", "--"]
+        self.assert_unseen(*inner, sys.executable, "-c", "print(1)", says=["torch was not imported"])
+
     @nightly
     def test_one_launcher_in_another(self):
         lines = self.said(sys.executable, "-m", "nanquest", "run", "--run-dir", "inner", "--", sys.executable, MLP, "sgd", 99, 0)
