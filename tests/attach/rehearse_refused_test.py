@@ -105,17 +105,24 @@ class RefusedTest(AttachTest):
         self.assert_exit(process, 1)
         self.assertIn("step 40: the program ended with code 1: ArithmeticError: the loss is not finite", process.stderr)
 
+    @staticmethod
+    def runs_of_the_program():
+        lines = subprocess.run(["pgrep", "-af", f"{PROGRAM} batch 300"], capture_output=True, text=True).stdout.splitlines()
+        return [line for line in lines if " rehearse " not in line]
+
     def test_an_interrupt_ends_all_of_it(self):
         command = [sys.executable, "-m", "nanquest", "rehearse", self.snapshot, "--", sys.executable, PROGRAM, "batch", "300"]
         for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
             process = subprocess.Popen(command, cwd=self.scratch, stderr=subprocess.PIPE, text=True, env=self.environment())
-            self.assertIn("the program as it is", process.stderr.readline())  # a run is over, the next has begun
-            time.sleep(1)
+            self.assertIn("the program as it is", process.stderr.readline())  # a run is over, and the next begins
+            until = time.monotonic() + 60
+            while not self.runs_of_the_program() and time.monotonic() < until:
+                time.sleep(0.02)
             process.send_signal(number)
             _, said = process.communicate(timeout=60)
             self.assertEqual(process.returncode, code, said)
             self.assert_nothing_left()
-            self.assertEqual(subprocess.run(["pgrep", "-f", f"{PROGRAM} batch 300"], capture_output=True, text=True).stdout, "")
+            self.assertEqual(self.runs_of_the_program(), [])
 
 
 if __name__ == "__main__":

@@ -170,7 +170,10 @@ TEST_F(Rehearse, WhatIsNotUnderstoodIsOneLine) {
 TEST_F(Rehearse, CtrlCLeavesNothing) {
   ASSERT_EQ(run(story("")).code, 1);
   const auto before = files();
-  const Ran r = run(rehearse("--placebos 500 --set 'lr=*0.2' & sleep 2; kill -INT $!; wait $!"));
+  // Once the first run is over, as the standard error of this shell says.
+  const std::string told = "'" + (folder / "stderr") + "'";
+  const Ran r = run(rehearse("--placebos 500 --set 'lr=*0.2' & until grep -q ^unchanged " + told +
+                             " || ! kill -0 $!; do sleep 0.05; done; kill -INT $!; wait $!"));
   EXPECT_EQ(r.code, 130) << r.err;
   EXPECT_NE(r.err.find("interrupted: nothing was written"), std::string::npos) << r.err;
   EXPECT_EQ(files(), before);

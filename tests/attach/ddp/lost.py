@@ -41,6 +41,14 @@ def mark(name):
     pathlib.Path(f"{weights}.{name}").write_text(str(os.getpid()))
 
 
+def is_gone(pid):
+    """Whether a process of this machine has ended, reaped or not."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
 if way == "again" and attempt and rank == 0:
     import hashlib
     files = sorted(path for path in pathlib.Path("run").rglob("*") if path.is_file())
@@ -49,19 +57,20 @@ if way == "again" and attempt and rank == 0:
 for step in range(7):
     if way in ("store", "early") and step == (2 if way == "store" else 0):
         if rank == 0:
+            mark("store")
             dist.barrier()
             os._exit(0)
         dist.barrier()
-        time.sleep(1.0)
+        holder = int(pathlib.Path(f"{weights}.store").read_text())
+        while not is_gone(holder):
+            time.sleep(0.02)
     if way == "agent" and step == 2:
+        agent = os.getppid()
         dist.barrier()
         if rank == 0:
-            agent = os.getppid()
             os.kill(agent, signal.SIGKILL)
-            while os.getppid() == agent:
-                time.sleep(0.02)
-        else:
-            time.sleep(1.0)
+        while os.getppid() == agent:
+            time.sleep(0.02)
     optimizer.zero_grad()
     y = model(torch.randn(6, 4))
     if step == 3 and rank == 1:

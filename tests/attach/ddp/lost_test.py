@@ -20,7 +20,6 @@ from attached import BIN, LIBRARY, NIGHT, main, nightly
 sys.path.insert(0, str(HERE.parents[1] / "e2e"))
 from common import can_mount, inside_small_disk  # noqa: E402
 
-PATIENCE = 3.0  # seconds for which a rank waits in an election
 PROGRAM = HERE / "lost.py"
 
 
@@ -76,11 +75,6 @@ class LostTest(TogetherTest):
             self.assertLess(time.monotonic(), until, "it was not seen")
             self.assertIsNone(running[rank].poll(), "the rank has ended")
         os.killpg(running[rank].pid, signal.SIGKILL)
-        return time.monotonic()
-
-    def assert_soon(self, began, killed, told):
-        """Beyond its patience nobody took longer to end than to come to that step from its start, however busy the machine is."""
-        self.assertLess(time.monotonic() - killed, PATIENCE + (killed - began), told)
 
     def in_incidents(self, ending):
         folder = self.scratch / "run" / "incidents"
@@ -110,11 +104,9 @@ class KilledTest(LostTest):
     def test_while_its_file_is_written(self):
         """A file of 64 MB, so that the moment is long enough to be met."""
         for attempt in range(5):
-            began = time.monotonic()
             running = self.start(2, "ddp", "seen", 64, options=("--level", "trace"))
-            when = self.killed_when(running, 1, self.in_incidents("step-00000003.r1.h5.tmp"))
+            self.killed_when(running, 1, self.in_incidents("step-00000003.r1.h5.tmp"))
             codes, errors = self.ended([running[0]])
-            self.assert_soon(began, when, errors)
             self.assertEqual(codes, [1], errors)  # the next step's collective: its peer is gone
             self.assertNotIn("nanquest", self.last_of_the_program(errors[0]))
             if self.whole() == [0]:
@@ -131,12 +123,10 @@ class KilledTest(LostTest):
     def test_of_eight_the_first_in_the_election(self):
         """Rank 1 has said that it is its own, and is killed before its file is there."""
         for attempt in range(5):
-            began = time.monotonic()
             running = self.start(8, "ddp", "seen", 32, options=("--level", "watch"))
-            when = self.killed_when(running, 1, self.in_incidents("step-00000003.first"))
+            self.killed_when(running, 1, self.in_incidents("step-00000003.first"))
             running.pop(1).communicate()
             codes, errors = self.ended(running)
-            self.assert_soon(began, when, errors)
             self.assertEqual(set(codes), {1}, errors)
             if not (self.scratch / "run" / "incidents" / "step-00000003.r1.h5").exists():
                 break
