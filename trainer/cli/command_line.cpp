@@ -18,7 +18,7 @@ std::string dashed(std::string key) {
   return key;
 }
 
-/// TOML whose keys may have underscores where options have dashes.
+/// TOML whose keys may have underscores instead of an option's dashes.
 class DashedToml : public CLI::ConfigTOML {
  public:
   std::vector<CLI::ConfigItem> from_config(std::istream& in) const override {
@@ -49,7 +49,7 @@ Error unknown_setting(const std::string& change, const std::string& key, const s
           "did you mean \"" + nearest + "\"?"};
 }
 
-/// The one of `known` (at least one) that is least unlike `key`.
+/// The element of `known` (at least one) that is most similar to `key`.
 const std::string& nearest_of(const std::vector<std::string>& known, const std::string& key) {
   return *std::min_element(known.begin(), known.end(), [&](const auto& a, const auto& b) {
     return edit_distance(key, a) < edit_distance(key, b);
@@ -97,7 +97,7 @@ Status check_config_file(const SettingList& list, const std::string& path) {
                  "give --config a TOML file"};
   std::vector<CLI::ConfigItem> items;
   try {
-    items = CLI::ConfigTOML().from_config(in);  // keys as they were written
+    items = CLI::ConfigTOML().from_config(in);  // keys as they were typed
   } catch (const std::exception& e) {
     return Error{ErrorCode::bad_file, path + ": " + e.what(), "it must be TOML: key = value"};
   }

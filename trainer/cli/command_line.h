@@ -12,7 +12,7 @@
 
 namespace nanquest::trainer {
 
-/// Thrown out of CLI::App::parse where a value is not understood by the part that it is for.
+/// Thrown from CLI::App::parse if the part that a value belongs to does not accept it.
 struct Refused {
   Error error;
 };
@@ -21,15 +21,14 @@ struct Refused {
 /// parts. `list` must outlive the parsing.
 void add_options(CLI::App& app, const SettingList& list);
 
-/// Takes each "--set KEY=VALUE" out of `arguments` and puts "--KEY=VALUE" behind the others, where it wins;
-/// `keys` gets the KEYs. `usage` for a KEY that is no key of `list`, naming the nearest one that is, and for
-/// one without a value.
+/// Takes each "--set KEY=VALUE" out of `arguments` and appends "--KEY=VALUE", where it wins; `keys` gets the
+/// KEYs. `usage` for a KEY that is no key of `list`, naming the most similar one, and for one without a
+/// value.
 Status take_changes(const SettingList& list, std::vector<std::string>& arguments,
                     std::set<std::string>& keys);
 
-/// Reads the TOML keys of `path` and returns `usage` for the first that is no key of `list`,
-/// naming the nearest one that is. Keys stand at the top level, with dashes or underscores. `bad_file` if the
-/// file can't be read.
+/// Reads the TOML keys of `path` and returns `usage` for the first that is no key of `list`, naming the most
+/// similar one. Keys are at the top level, with dashes or underscores. `bad_file` if the file can't be read.
 Status check_config_file(const SettingList& list, const std::string& path);
 
 }  // namespace nanquest::trainer

@@ -25,8 +25,8 @@ namespace {
 
 Trainer* running = nullptr;
 
-/// The first signal ends the run at the next step; a second one ends the program as it would any other (what
-/// is being written then is not seen).
+/// The first signal ends the run at the next step; a second one ends the program at once (what is being
+/// written then is lost).
 void on_signal(int signal) {
   std::signal(signal, SIG_DFL);
   if (running != nullptr) running->request_stop(128 + signal);
@@ -55,7 +55,7 @@ std::string version_text() {
 struct Asked {
   Parts parts;
   bool json = false;
-  std::string resume;  ///< the command that goes on with the run
+  std::string resume;  ///< the command that resumes the run
 
   explicit Asked(ModelKind kind) : parts(kind) {
     parts.list.group("Run");
@@ -64,15 +64,15 @@ struct Asked {
   }
 };
 
-/// Who shows a person what stands in `learned`.
+/// The command that shows what is in `learned`.
 std::string sample_command_of(const Parts& parts, const std::string& learned) {
   const bool adapts = learned.ends_with("/adapter");
   return "nanquest sample --model " + shell_word(adapts ? parts.folder : learned) +
          (adapts ? " --adapter " + shell_word(learned) : "") + " 'the beginning of a text'";
 }
 
-/// Lines where prepared pictures are wanted are prepared, by the first rank; an exit code if that failed,
-/// else 0.
+/// Lines of JSON in place of prepared pictures are prepared by the first rank; returns an exit code if that
+/// failed, otherwise 0.
 int prepare_pictures(Parts& parts, Group& ranks) {
   int code = 0;
   for (std::string* path : {&parts.path, &parts.held_out_path}) {
@@ -82,17 +82,17 @@ int prepare_pictures(Parts& parts, Group& ranks) {
   return static_cast<int>(-ranks.least(-code));
 }
 
-/// Ends a process by `error`: told by one rank where it is that of all of them (`together`), else the others
-/// are ended too.
+/// Ends a process by `error`: one rank prints it if it is the error of all of them (`together`), otherwise
+/// the others are ended too.
 int ended(Group& ranks, Error error, bool together) {
-  if (error.message.empty()) return 0;  // another rank tells it, and has the exit code
+  if (error.message.empty()) return 0;  // another rank prints it, and has the exit code
   if (!ranks.first()) error.message = "rank " + std::to_string(ranks.rank()) + ": " + error.message;
   const int code = fail(error);
   if (!together) ranks.end_all(code);
   return code;
 }
 
-/// The first rank tells of the run; others what only they know.
+/// The first rank reports the run; others only what they alone know.
 Listener listener_of(Progress& progress, const Group& ranks) {
   if (ranks.first())
     return {[&](const StepEvent& e) { progress.on_step(e); },
@@ -133,7 +133,7 @@ int train(Asked& asked, Group& ranks) {
   if (!ranks.first()) return 0;
   if (asked.parts.loaded != nullptr && !summary->final_weights.empty()) {
     const Result<std::string> saved = save_pretrained(asked.parts);
-    if (!saved) return ended(ranks, saved.error(), true);  // the others are at their end
+    if (!saved) return ended(ranks, saved.error(), true);  // the others have ended
     summary->learned = *saved;
     if (asked.parts.kind == ModelKind::pretrained)
       summary->learned_command = sample_command_of(asked.parts, *saved);
@@ -209,8 +209,8 @@ std::unique_ptr<CLI::App> app_for(ModelKind kind) {
   return app;
 }
 
-/// Fills `asked` from the arguments from number `first` on. True if that was a question that is answered now
-/// (--help).
+/// Fills `asked` from the arguments from number `first` on. True if a question was answered and the program
+/// is done (--help).
 Result<bool> parse(Asked& asked, ModelKind kind, int first, int argc, char** argv) {
   const std::unique_ptr<CLI::App> made = app_for(kind);
   CLI::App& app = *made;
@@ -223,7 +223,7 @@ Result<bool> parse(Asked& asked, ModelKind kind, int first, int argc, char** arg
       ->group("Run");
   app.set_config("--config", "", "TOML file with any of these options, without the dashes in front");
   try {
-    // The file is checked before CLI11 reads it, because its own complaint names no way out.
+    // The file is checked before CLI11 reads it, because CLI11's message does not say what to do.
     for (int i = first; i < argc; ++i) {
       const std::string argument = argv[i];
       std::string path;
@@ -234,7 +234,7 @@ Result<bool> parse(Asked& asked, ModelKind kind, int first, int argc, char** arg
     }
     std::vector<std::string> arguments(argv + first, argv + argc);
     if (Status ok = take_changes(parts.list, arguments, parts.loop.changes); !ok) return ok.error();
-    std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+    std::reverse(arguments.begin(), arguments.end());  // in the order of CLI11
     app.parse(arguments);
   } catch (const Refused& refused) {
     return refused.error;

@@ -16,7 +16,7 @@ extern char** environ;
 namespace nanquest::trainer {
 namespace {
 
-/// Begins a program that is looked for on PATH, its results on our stderr; -1 if it can't be run.
+/// Starts a program from PATH, with its results on our stderr; -1 if it can't be run.
 pid_t begun(std::vector<std::string> command) {
   std::vector<char*> words;
   words.reserve(command.size() + 1);
@@ -59,7 +59,7 @@ NotPrepared prepare_first(const std::string& folder, std::string& path, bool her
                       "where nanquest's Python package is installed: " + line + ", then give --data " + out}};
   std::fprintf(stderr, "data: %s\n", line.c_str());
   const int code = exit_code_of(child);
-  // 1: done, but for lines that were passed over on request.
+  // 1: done, except for lines that were skipped on request.
   if (code > 1) return {.exit_code = code, .told = true};
   path = out;
   return {};

@@ -1,9 +1,9 @@
-/// nanquest-trainer as a function: its own main, and that of a process of Python's, which calls it.
+/// nanquest-trainer as a function, called by its own main and by a Python process.
 #pragma once
 
 namespace nanquest::trainer {
 
-/// All of the program, from its arguments to its exit code.
+/// The whole program, from its arguments to its exit code.
 int run_program(int argc, char** argv);
 
 }  // namespace nanquest::trainer

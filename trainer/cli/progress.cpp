@@ -26,7 +26,7 @@ const char* gate_word(Gate gate) {
   return "";
 }
 
-/// NaN without the sign that printf would show: it says nothing and differs from run to run.
+/// NaN without the sign that printf would show: it has no meaning and differs from run to run.
 double unsigned_nan(double x) {
   return std::isnan(x) ? std::abs(x) : x;
 }

@@ -1,4 +1,4 @@
-/// What a person sees while it trains, on stderr.
+/// The progress display of a training, on stderr.
 #pragma once
 
 #include <chrono>
@@ -8,8 +8,8 @@
 
 namespace nanquest::trainer {
 
-/// On a terminal one line that is drawn again and again; elsewhere a plain line every so often. Colour only
-/// on a terminal and without NO_COLOR.
+/// On a terminal one line that is rewritten; elsewhere a plain line from time to time. Colour only on a
+/// terminal and without NO_COLOR.
 class Progress {
  public:
   Progress();
@@ -19,7 +19,7 @@ class Progress {
 
   /// Steps between plain lines, at least 1.
   void every(std::int64_t steps) { every_ = steps > 1 ? steps : 1; }
-  /// What a step's speed counts, a word of ours: "tok" (the default).
+  /// The unit of the speed: "tok" (the default).
   void counts(const char* unit) { unit_ = unit; }
   void on_step(const StepEvent& event);
   void on_message(const std::string& text);

@@ -20,13 +20,13 @@ struct Kept {
   TrainState state;
 };
 
-/// The step in question and its snapshot. `earliest`: that the state asked for is at.
+/// The step in question and its snapshot. `earliest`: the step of the requested state.
 Status find_step(Origin& o, const OriginWish& wish, const std::vector<Kept>& kept,
                  const std::vector<ManifestIncident>& happened, std::int64_t earliest) {
   const Result<RunListing> run = list_run(o.run_dir);
   if (!run) return run.error();
   std::optional<std::int64_t> step = wish.step;
-  // As they happened: behind a rollback one of an earlier step may follow.
+  // In the order in which they happened: after a rollback an earlier step may follow.
   for (const ManifestIncident& incident : happened)
     if (!step && incident.step >= earliest) step = incident.step;
   for (const IncidentFiles& incident : run->incidents)
@@ -52,7 +52,7 @@ Status find_step(Origin& o, const OriginWish& wish, const std::vector<Kept>& kep
   return {};
 }
 
-/// Losses on record before the step; none if there is no such file.
+/// Losses on record before the step; none if the file is missing.
 std::map<std::int64_t, double> recorded_losses(const std::string& run_dir, std::int64_t before) {
   std::map<std::int64_t, double> losses;
   std::ifstream in(run_dir + "/" + kMetricsJsonl);
@@ -66,7 +66,7 @@ std::map<std::int64_t, double> recorded_losses(const std::string& run_dir, std::
   return losses;
 }
 
-/// The checkpoints of a run that are whole, the newest first.
+/// The complete checkpoints of a run, the newest first.
 std::vector<Kept> states_of(const std::string& run_dir) {
   std::vector<Kept> kept;
   for (const std::string& path : state_files(checkpoints_dir(run_dir)))
@@ -121,7 +121,7 @@ Result<Origin> find_origin(const OriginWish& wish) {
   } else {
     for (const Kept& k : kept) {
       const Counters& c = k.state.counters;
-      // A state of after a rollback can be at an early step too.
+      // A state saved after a rollback can be of an early step too.
       const bool of_before = static_cast<std::size_t>(c.incidents) <= earlier;
       if (of_before && c.optimizer_step <= o.step - wish.before && c.optimizer_step >= o.first_step())
         begin_at(o, k);
@@ -140,7 +140,7 @@ Result<Origin> find_origin(const OriginWish& wish) {
     o.quarantined_later.insert(all.begin() + static_cast<std::ptrdiff_t>(std::min(then, all.size())),
                                all.end());
   }
-  // Behind a rollback the record is of steps that were taken again, with other samples.
+  // After a rollback the record is of steps that were repeated, with other samples.
   const std::int64_t rollbacks = o.state ? o.state->counters.rollbacks : 0;
   if (kept.empty() || kept.front().state.counters.rollbacks == rollbacks)
     o.losses = recorded_losses(o.run_dir, o.step);

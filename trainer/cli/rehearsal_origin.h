@@ -1,4 +1,4 @@
-/// Where a rehearsal begins: which run, which of its steps, from which state on.
+/// Where a rehearsal begins: which run, which of its steps, from which state.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace nanquest::trainer {
 
-/// What a person asks for.
+/// What the user asks for.
 struct OriginWish {
   std::string given;                      ///< a run's folder, or one of its checkpoints
   std::optional<std::int64_t> step = {};  ///< nothing: that of the first incident
-  std::int64_t before = 64;               ///< steps between the state and that step, at least
+  std::int64_t before = 64;               ///< at least this many steps between the state and that step
 };
 
 struct Origin {
@@ -28,16 +28,16 @@ struct Origin {
   std::string snapshot;                     ///< its path, "" if there is none
   std::optional<TrainState> state;          ///< nothing: the beginning of the run
   std::string began;                        ///< the state's file, or "its beginning"
-  std::string data_fingerprint;             ///< of the run's data, "" if that is not known
-  std::set<std::string> quarantined_later;  ///< samples that the run has put into its quarantine since
+  std::string data_fingerprint;             ///< of the run's data, "" if unknown
+  std::set<std::string> quarantined_later;  ///< samples that the run has added to its quarantine since
   std::map<std::int64_t, double> losses;    ///< on record, by step, before `step`
 
   std::int64_t first_step() const { return state ? state->counters.optimizer_step : 0; }
 };
 
-/// The newest state at least `before` steps earlier than the step in question, of before the incident; where
-/// no checkpoint is that old, the beginning. Reads only. `bad_file` for what is no run, `usage` for a run
-/// without an incident where no step is given.
+/// The newest state at least `before` steps earlier than the step in question and saved before the incident;
+/// the beginning if no checkpoint is that old. Reads only. `bad_file` if it is no run, `usage` for a run
+/// without an incident if no step is given.
 Result<Origin> find_origin(const OriginWish& wish);
 
 }  // namespace nanquest::trainer

@@ -21,7 +21,7 @@ namespace {
 
 using Settings = std::map<std::string, std::string>;
 
-/// A placebo whose losses are those of the unchanged run after so many steps will not differ any more.
+/// A placebo with the losses of the unchanged run after this many steps will not differ any more.
 constexpr std::size_t kSameForGood = 32;
 
 /// Settings that have other names in rehearsals of Python programs.
@@ -32,7 +32,7 @@ std::string own_name(const std::string& key) {
   return key;
 }
 
-/// Puts `settings` into `parts`, and over them each KEY=VALUE of `change`; *0.5 multiplies what was there.
+/// Sets `parts` to `settings`, and then each KEY=VALUE of `change`; *0.5 multiplies the present value.
 Status fill(Parts& parts, const Settings& settings, const std::string& change) {
   const auto known = [&](const std::string& key) {
     return std::find_if(parts.list.all().begin(), parts.list.all().end(),
@@ -75,7 +75,7 @@ Status fill(Parts& parts, const Settings& settings, const std::string& change) {
   if (Status s = take_changes(parts.list, arguments, parts.loop.changes); !s) return s;
   CLI::App app;
   add_options(app, parts.list);
-  std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+  std::reverse(arguments.begin(), arguments.end());  // in the order of CLI11
   try {
     app.parse(arguments);
   } catch (const Refused& refused) {
@@ -89,7 +89,7 @@ Status fill(Parts& parts, const Settings& settings, const std::string& change) {
   return {};
 }
 
-/// Flips the last bit, of the format that is computed in, of one weight; says which.
+/// Flips the last bit, in the format of the computation, of one weight; returns which.
 std::string flip_last_bit(const Task& task, at::ScalarType amp, std::uint64_t seed) {
   const at::NoGradGuard no_grad;
   const NamedTensors weights = task.parameters();
@@ -100,7 +100,7 @@ std::string flip_last_bit(const Task& task, at::ScalarType amp, std::uint64_t se
     const auto i = static_cast<std::int64_t>(next_random(x) % static_cast<std::uint64_t>(weight.numel()));
     at::Tensor element = weight.view({-1}).select(0, i);
     const auto value = element.item<float>();
-    if (!std::isnormal(value)) continue;  // a bit of nothing is nothing
+    if (!std::isnormal(value)) continue;  // a zero has no last bit to flip
     element.fill_(std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) ^ bit));
     return "the last bit of " + name + "[" + std::to_string(i) + "], seed " + std::to_string(seed);
   }
@@ -119,7 +119,7 @@ class Rehearser {
                .began = origin.began,
                .horizon = plan.steps};
     result_.snapshot = origin.snapshot.substr(origin.snapshot.rfind('/') + 1);
-    // A damaged file has no history to tell; its run can be rehearsed all the same.
+    // A damaged file has no usable history; its run can be rehearsed all the same.
     if (const auto file = SnapshotReader::open(origin.snapshot)) result_.growth = weights_grew(file->doc());
   }
 
@@ -136,10 +136,11 @@ class Rehearser {
     std::int64_t end = origin_.step + plan_.steps + 1;
     if (Status s = one({.kind = RehearsedKind::unchanged}, end); !s) return s.error();
     compare_with_record();
-    // What did not come again can't be cured. A spoiled update is seen one step later than it was made.
+    // A failure that did not come back can't be cured. A spoiled update is detected one step later than it
+    // was made.
     const std::int64_t bad = result_.runs.front().failed_step.value_or(-1);
     const bool again = !origin_.incident || bad == origin_.step || bad == origin_.step + 1;
-    // A placebo that changed nothing is drawn again, as often as there are to be some.
+    // A placebo that changed nothing is drawn again, as often as there are placebos to make.
     const auto wanted = again ? static_cast<std::uint64_t>(plan_.placebos) : 0;
     for (std::uint64_t seed = 1; seed <= 2 * wanted && result_.runs.size() <= wanted && !stopped(); ++seed)
       if (Status s = one({.kind = RehearsedKind::placebo}, end, seed); !s) return s.error();
@@ -155,7 +156,7 @@ class Rehearser {
  private:
   bool stopped() const { return listener_.stopped && listener_.stopped(); }
 
-  /// Weights of another shape have no state to begin with, but a run can begin with them.
+  /// Weights of another shape can't continue from a state, but a run can begin with them.
   Status same_model(const Parts& parts, const std::string& change) const {
     if (!origin_.state) return {};
     for (const Setting& s : parts.list.all())
@@ -176,7 +177,7 @@ class Rehearser {
         result_.as_recorded = result_.as_recorded.value_or(true) && found->second == losses[i];
   }
 
-  /// A trainer that stands where the rehearsal begins, to train until step `end`.
+  /// A trainer in the state where the rehearsal begins, to train until step `end`.
   Result<std::unique_ptr<Trainer>> trainer_for(Parts& parts, const std::string& change, std::int64_t end,
                                                const Listener& heard) {
     if (Status s = fill(parts, settings_, change); !s) return s.error();
@@ -204,7 +205,7 @@ class Rehearser {
     return trainer;
   }
 
-  /// Runs and notes it; a placebo that changes nothing is not noted.
+  /// Makes a run and adds it to the result; a placebo that changes nothing is not added.
   Status one(RehearsedRun run, std::int64_t end, std::uint64_t seed = 0) {
     run.first_step = origin_.first_step();
     std::string bad;

@@ -1,4 +1,4 @@
-/// The runs of a rehearsal: each trained on from the same state, in memory alone.
+/// The runs of a rehearsal: each trained on from the same state, in memory only.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,20 @@ namespace nanquest::trainer {
 
 struct RehearsalPlan {
   std::vector<std::string> changes;  ///< "lr=*0.5", "lr=0.1,grad-clip=0.5": each a run of its own
-  std::int64_t steps = 64;           ///< beyond the step in question
+  std::int64_t steps = 64;           ///< steps after the step in question
   std::int64_t placebos = 8;
   std::string data;  ///< where the run's data are now; "" = where they were
 };
 
-/// Who listens to the runs.
+/// Callbacks of the runs.
 struct RehearsalListener {
   std::function<void(const std::string&)> say = {};
-  std::function<void(Trainer*)> trains = {};  ///< before a run, and with null behind it
+  std::function<void(Trainer*)> trains = {};  ///< before a run, and with null after it
   std::function<bool()> stopped = {};         ///< true: give up
 };
 
-/// Runs unchanged, with placebos, with each change, and judges. A change that makes no sense is refused
-/// before anything runs: `usage`, naming it. Stopped: what there is, unjudged.
+/// Runs unchanged, with placebos, with each change, and judges. An invalid change is refused before anything
+/// runs: `usage`, naming it. If stopped: what there is, without a judgement.
 Result<Rehearsal> rehearse(const Origin& origin, const RehearsalPlan& plan,
                            const RehearsalListener& listener);
 

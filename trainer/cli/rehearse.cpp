@@ -20,7 +20,7 @@ constexpr int kInterrupted = 130;
 std::atomic<Trainer*> rehearsing{nullptr};
 std::atomic<bool> interrupted{false};
 
-/// The first signal ends what runs at its next step; a second one the program, as always.
+/// The first signal ends the run at its next step; a second one ends the program at once.
 void on_interrupt(int signal) {
   std::signal(signal, SIG_DFL);
   interrupted = true;
@@ -103,7 +103,7 @@ int rehearse_command(int count, char** arguments) {
   RehearsalWishes wishes;
   add_options(app, wishes);
   std::vector<std::string> words(arguments, arguments + count);
-  std::reverse(words.begin(), words.end());  // as CLI11 wants them
+  std::reverse(words.begin(), words.end());  // in the order of CLI11
   try {
     app.parse(words);
   } catch (const CLI::ParseError& e) {

@@ -15,7 +15,7 @@ std::string number(double value) {
   return text;
 }
 
-/// Whether no update was ever made, so that there is no loss to tell of.
+/// Whether no update was ever made, so that there is no loss to report.
 bool learned_nothing(const Summary& s) {
   return s.counters.tokens == 0;
 }
@@ -44,7 +44,7 @@ std::string summary_as_text(const Summary& s) {
   }
   if (c.best_eval != 0)
     text += "held-out loss    " + number(s.eval_loss) + ", best " + number(s.best_eval_loss) + "\n";
-  // The first was told of above.
+  // The first was reported above.
   for (std::size_t i = 1; i < s.held_out.size(); ++i)
     text += (i == 1 ? "held-out         " : ", ") + s.held_out[i].name + " " + number(s.held_out[i].value);
   if (s.held_out.size() > 1) text += "\n";

@@ -135,7 +135,7 @@ int sample_command(int count, char** arguments) {
   SampleWishes wishes;
   add_options(app, wishes.list);
   std::vector<std::string> words(arguments, arguments + count);
-  std::reverse(words.begin(), words.end());  // as CLI11 wants them
+  std::reverse(words.begin(), words.end());  // in the order of CLI11
   try {
     app.parse(words);
   } catch (const Refused& refused) {

@@ -1,5 +1,5 @@
-/// `nanquest-trainer sample`: what a Hugging Face model goes on with, as tokens. `nanquest sample` makes text
-/// of it.
+/// `nanquest-trainer sample`: how a Hugging Face model continues a text, as tokens. `nanquest sample`
+/// converts them to text.
 #pragma once
 
 namespace nanquest::trainer {

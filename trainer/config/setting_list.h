@@ -7,9 +7,9 @@
 ///       list.check([&o] { return check(o); });
 ///     }
 ///
-/// A program puts the parts it is made of into one list; its command line, its config file, its --help and
-/// its manifest walk that list. The list points into the parts' structs: they must outlive it.
-/// Never: prints, parses a command line, knows of tensors.
+/// A program adds its parts to one list; its command line, config file, --help and manifest are made from
+/// that list. The list points into the parts' structs: they must outlive it. It does not print, parse a
+/// command line, or know tensors.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +28,11 @@
 
 namespace nanquest::trainer {
 
-/// The words that stand for the values of an enumeration, in the order in which help shows them.
+/// The words for the values of an enumeration, in the order in which help shows them.
 template <class E>
 using Words = std::span<const std::pair<E, std::string_view>>;
 
-/// The value that `word` stands for; nullopt if there is none.
+/// The value of `word`; nullopt if there is none.
 template <class E>
 std::optional<E> value_of(std::string_view word, Words<E> words) {
   for (const auto& [value, text] : words)
@@ -56,9 +56,9 @@ struct TextValue {
   bool repeated = false;                ///< may be given several times, `set` is called for each
 };
 
-/// One setting. Its default is what stands at `value` when it is declared.
+/// One setting. Its default is the content of `value` when it is declared.
 struct Setting {
-  std::string key;          ///< as on the command line, without the dashes in front: "warmup-ratio"
+  std::string key;          ///< as on the command line, without the leading dashes: "warmup-ratio"
   std::string help, group;  ///< one sentence; the heading it stands under
   std::variant<bool*, int*, std::int64_t*, std::uint64_t*, double*, std::string*, TextValue> value;
   /// Changes nothing of what is trained (a path, how often to save), or is compared in another way (the
@@ -68,13 +68,13 @@ struct Setting {
   bool negatable = false;      ///< a bool that is also offered as "no-KEY"
   std::string alias = {};      ///< another key for it, "" = none
 
-  /// The value as it stands now; numbers in the shortest form that reads back as the same number.
+  /// The present value; numbers in the shortest form that reads back as the same number.
   std::string text() const;
 };
 
 class SettingList {
  public:
-  /// What is added from now on stands under this heading. Headings keep the order of their first naming.
+  /// Later settings are listed under this heading. Headings keep the order in which they were first named.
   void group(const std::string& name);
 
   /// Declares `value` (bool, int, 64-bit integer, double, string or TextValue) under `key`. The reference is
@@ -103,16 +103,17 @@ class SettingList {
 
   /// Marks declared settings as incidental.
   void incidental(std::initializer_list<std::string_view> keys);
-  /// Adds a question to ask once all settings are given.
+  /// Adds a check to run once all settings are given.
   void check(std::function<Status()> question) { checks_.push_back(std::move(question)); }
-  /// Asks all questions in the order of their adding; the first that is not answered with yes.
+  /// Runs all checks in the order in which they were added; returns the first that fails.
   Status check() const;
 
   /// By group, inside a group in the order of declaration.
   const std::vector<Setting>& all() const { return settings_; }
   /// Every setting as text, by key.
   std::map<std::string, std::string> as_text() const;
-  /// Those that decide what is trained, by key: what a resumed run must have in common with its checkpoint.
+  /// Those that determine what is trained, by key: a resumed run must have them in common with its
+  /// checkpoint.
   std::map<std::string, std::string> training() const;
 
  private:

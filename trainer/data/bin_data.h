@@ -1,4 +1,4 @@
-/// Tokens as nanoGPT and llm.c keep them: .bin files, one token after the other.
+/// Tokens in the files of nanoGPT and llm.c: .bin files, one token after the other.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,10 @@ namespace nanquest::trainer {
 /// tokens, or (20240801, 7, tokens, 0 …) and 32-bit ones; all little-endian.
 class BinData final : public TokenData {
  public:
-  /// A file, or a folder of them: there those called val are held out (val.bin, fineweb_val_000000.bin), the
-  /// others are learned from; without such files `eval_every` says what is held out. `bad_file` naming the
-  /// path. A token that is not below `options.vocabulary` is a fault of its sample.
+  /// A file, or a folder of them: there files with val in their name are held out (val.bin,
+  /// fineweb_val_000000.bin), the others are learned from; without such files `eval_every` determines what is
+  /// held out. `bad_file` naming the path. A token that is not below `options.vocabulary` is an error of its
+  /// sample.
   static Result<std::unique_ptr<BinData>> open(const std::string& path, const DataOptions& options);
   /// Whether `path` is a .bin file, or a folder with one in it.
   static bool is(const std::string& path);
@@ -34,7 +35,7 @@ class BinData final : public TokenData {
   std::int64_t longest() const override { return options_.context; }
   std::int64_t vocabulary() const override { return vocabulary_; }
   std::string description() const override;
-  /// Of large files parts alone are looked at: size, beginning, end, and 64 blocks between.
+  /// Of large files only parts are read: size, beginning, end, and 64 blocks between.
   std::string fingerprint() const override;
 
  private:

@@ -8,8 +8,8 @@ namespace {
 
 constexpr std::size_t kAtOnce = 8;
 
-/// Table n holds the remainders of a byte with n zero bytes behind it ("slicing by eight", Kounavis and
-/// Berry, 2005).
+/// Table n holds the remainders of a byte followed by n zero bytes ("slicing by eight", Kounavis and Berry,
+/// 2005).
 constexpr auto kTables = [] {
   std::array<std::array<std::uint32_t, 256>, kAtOnce> tables{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {

@@ -1,4 +1,4 @@
-/// CRC-32 as zlib, gzip and Python's zlib.crc32 have it.
+/// CRC-32 like zlib, gzip and Python's zlib.crc32.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace nanquest::trainer {
 
-/// Polynomial 0xedb88320 (reflected), begun with and ended by a complement.
+/// Polynomial 0xedb88320 (reflected), complemented at the beginning and end.
 std::uint32_t crc32(std::span<const std::byte> bytes);
 
 }  // namespace nanquest::trainer

@@ -1,4 +1,4 @@
-/// How the files of prepared data are cut into their parts. Inside this room only.
+/// The parts of prepared data files. Inside this room only.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace nanquest::trainer {
 
-/// Hands out the parts of a file one after the other, each begun at a multiple of 8.
+/// Returns the parts of a file one after the other, each beginning at a multiple of 8.
 class Cutter {
  public:
   explicit Cutter(std::span<const std::byte> bytes) : bytes_(bytes) {}

@@ -13,7 +13,7 @@ bool is_pictures(const nlohmann::json& manifest) {
 }
 
 void check_shard_name(const std::string& name) {
-  // A manifest from elsewhere must not lead out of its folder.
+  // A manifest from elsewhere must not refer to files outside its folder.
   if (name.empty() || name.find('/') != std::string::npos || name.starts_with('.'))
     throw BadManifest{"a shard's name is \"" + name.substr(0, 80) + "\""};
 }

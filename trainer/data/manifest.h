@@ -1,4 +1,4 @@
-/// What the manifests of prepared data have in common. Inside this room only.
+/// Common parts of the manifests of prepared data. Inside this room only.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace nanquest::trainer {
 inline constexpr const char* kManifest = "manifest.json";
 inline constexpr const char* kPictures = "nanquest.prepared.pictures";  ///< format of pictures with labels
 
-/// What a manifest lacks.
+/// Names an entry that a manifest lacks.
 struct BadManifest {
   std::string what;
 };
@@ -43,14 +43,14 @@ T manifest_field(const nlohmann::json& object, const char* key) {
 /// Whether it is one of pictures with labels.
 bool is_pictures(const nlohmann::json& manifest);
 
-/// Throws BadManifest if `name`, of a file beside the manifest, could lead out of its folder.
+/// Throws BadManifest if `name`, of a file beside the manifest, refers outside its folder.
 void check_shard_name(const std::string& name);
 
 /// The tokenizer's files by name, of the manifest's "tokenizer".
 std::map<std::string, TokenizerFile> tokenizer_files(const nlohmann::json& tokenizer);
 
 /// Whether the tokenizer of the model in `folder` is the one that made `data`, as far as both have files of
-/// it; `usage` names the file that is another.
+/// it; `usage` names the file that differs.
 Status made_by_tokenizer_of(const std::string& folder, const std::string& data,
                             const std::map<std::string, TokenizerFile>& files);
 

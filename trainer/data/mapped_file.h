@@ -1,4 +1,4 @@
-/// A file as memory, read by the system when it is looked at.
+/// A file as memory, which the system reads on access.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace nanquest::trainer {
 
-/// Read-only bytes of a file. Copies share them; the last one gives them back. Whoever shortens the file
-/// while it is in use ends the program.
+/// Read-only bytes of a file. Copies share them; the last one unmaps them. Shortening the file while it is in
+/// use ends the program.
 class MappedFile {
  public:
   /// `bad_file`, naming the path; an empty file too.

@@ -1,4 +1,4 @@
-/// Whatever `--data` names, as rows of tokens.
+/// The data that `--data` names, as rows of tokens.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace nanquest::trainer {
 
-/// A folder that nanquest prepare made, .bin files, or text as bytes: by what stands at `path`. Errors are
+/// A folder made by nanquest prepare, .bin files, or text as bytes: chosen by what is at `path`. Errors are
 /// those of PreparedData, BinData and TextData.
 Result<std::unique_ptr<TokenData>> open_tokens(const std::string& path, const DataOptions& options);
 

@@ -11,13 +11,13 @@ namespace nanquest::trainer {
 /// "Ciphers with arbitrary finite domains", 2002). Needs 0 <= index < count.
 std::uint64_t shuffled(std::uint64_t index, std::uint64_t count, std::uint64_t seed, std::uint64_t epoch);
 
-/// The same of groups: 0…group-1, the `group` after them and so on stay together, in an order of their own;
-/// the groups are shuffled, and what is left over when they are cut comes last. `group` 0 or 1 is `shuffled`.
+/// The same for groups: 0…group-1, the `group` after them and so on stay together, in an order of their own;
+/// the groups are shuffled, and an incomplete group comes last. `group` 0 or 1 is `shuffled`.
 std::uint64_t shuffled_in_groups(std::uint64_t index, std::uint64_t count, std::uint64_t group,
                                  std::uint64_t seed, std::uint64_t epoch);
 
-/// Which of a number of rows are learned from and which are held out: of each `every` the last one, with 0
-/// none.
+/// Which of a number of rows are learned from and which are held out: the last one of each `every`; none for
+/// 0.
 class Split {
  public:
   /// `every` is not 1.
@@ -40,7 +40,7 @@ class Split {
 /// one after the other.
 std::vector<std::int64_t> train_rows_at(const Split& split, std::int64_t position, std::int64_t size,
                                         std::uint64_t seed);
-/// Held-out rows [first, first + size), as far as there are such.
+/// Held-out rows [first, first + size), as far as they exist.
 std::vector<std::int64_t> held_out_rows_at(const Split& split, std::int64_t first, std::int64_t size);
 
 }  // namespace nanquest::trainer

@@ -1,7 +1,7 @@
-/// Pictures with labels that nanquest prepare made: a folder of shards with a manifest.
+/// Pictures with labels made by nanquest prepare: a folder of shards with a manifest.
 ///
 ///     Result<std::unique_ptr<PictureData>> data = PictureData::open("prepared", {.seed = 42});
-///     PictureRows rows = (*data)->train_batch(position, 8);    // the same for ever for the same position
+///     PictureRows rows = (*data)->train_batch(position, 8);    // always the same for the same position
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -30,9 +30,9 @@ struct PictureRows {
 
 class PictureData {
  public:
-  /// Reads `folder`/manifest.json, maps its shards and checks them against it. Of the options the seed and
-  /// `eval_every` count. `bad_file` names what is wrong; `usage` if it holds text, or nothing is left to
-  /// train on.
+  /// Reads `folder`/manifest.json, maps its shards and checks them against it. Of the options only the seed
+  /// and `eval_every` are used. `bad_file` names what is wrong; `usage` if it holds text, or nothing is left
+  /// to train on.
   static Result<std::unique_ptr<PictureData>> open(const std::string& folder, const DataOptions& options);
 
   std::int64_t train_rows() const { return split_.to_train(); }
@@ -45,7 +45,7 @@ class PictureData {
   /// Rows [first, first + size) of all, in file order.
   PictureRows batch(std::int64_t first, std::int64_t size) const;
 
-  /// What each picture is asked: tokens, with those in whose places it stands.
+  /// The question for each picture: tokens, including those that the picture replaces.
   const std::vector<std::int64_t>& question() const { return question_; }
   /// The tokens of the answers.
   std::int64_t yes() const { return yes_; }
@@ -54,13 +54,12 @@ class PictureData {
   const std::vector<std::int64_t>& shape() const { return shape_; }
 
   std::string description() const;
-  /// The same without a word of what is held out: for data all of which is.
+  /// The same without mentioning held-out data: for data that is held out completely.
   std::string contents() const;
   /// Equal for equal data in the same order, as text.
   std::string fingerprint() const { return fingerprint_; }
   const std::string& folder() const { return folder_; }
-  /// Whether the tokenizer of the model in `folder` made the question; `usage` names the file that is
-  /// another.
+  /// Whether the tokenizer of the model in `folder` made the question; `usage` names the file that differs.
   Status made_for(const std::string& folder) const;
 
  private:

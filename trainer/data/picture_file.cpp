@@ -49,7 +49,7 @@ Result<PictureFile> PictureFile::open(const std::string& path) {
   file.channels_ = head.channels;
   file.height_ = head.height;
   file.width_ = head.width;
-  // Asked by a division, as a product of what a file says could overflow.
+  // Checked by a division, since a product of the file's numbers could overflow.
   if (head.samples > 0 && file.values() > file.bytes().size() / head.samples)
     return bad("truncated, or longer than it says");
   const std::uint64_t all = head.samples * file.values();

@@ -208,8 +208,8 @@ TokenRows PreparedData::gather(const std::vector<std::int64_t>& rows) const {
     for (std::uint64_t sample = first; sample < last; ++sample) {
       id.append(sample > first ? "+" : "").append(std::to_string(file.line(sample)));
       const std::uint64_t from = file.sample_begin(sample), to = file.sample_begin(sample + 1);
-      // The row's last token is only a target; that of a text before it has no target, as the next text's
-      // first token does not follow from it.
+      // The row's last token is only a target; the last token before another text has no target, since the
+      // next text's first token does not follow from it.
       for (std::uint64_t n = from; n < to && n + 1 < end; ++n, ++at) {
         token[at] = file.token(n);
         if (n + 1 < to && file.learned(n + 1)) target[at] = file.token(n + 1);

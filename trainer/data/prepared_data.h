@@ -15,12 +15,12 @@
 
 namespace nanquest::trainer {
 
-/// Rows of one or several texts each. A row's id is "file:line", of several "file:3+7+9".
+/// Rows of one or several texts each. A row's id is "file:line", for several texts "file:3+7+9".
 class PreparedData final : public TokenData {
  public:
   /// Reads `folder`/manifest.json, maps its shards and checks them against it: sizes, checksums, order. Of
-  /// the options the seed and `eval_every` count. `bad_file` names what is wrong; `usage` if nothing is left
-  /// to train on.
+  /// the options only the seed and `eval_every` are used. `bad_file` names what is wrong; `usage` if nothing
+  /// is left to train on.
   static Result<std::unique_ptr<PreparedData>> open(const std::string& folder, const DataOptions& options);
 
   /// Whether `folder` holds a manifest of prepared data, or shards without one.
@@ -38,7 +38,7 @@ class PreparedData final : public TokenData {
   std::string fingerprint() const override { return fingerprint_; }
 
   /// Whether the tokenizer of the model in `folder` is the one that made the tokens, as far as both have
-  /// files of it; `usage` names the file that is another.
+  /// files of it; `usage` names the file that differs.
   Status made_for(const std::string& folder) const;
   /// Files of the tokenizer that made the tokens, by name.
   const std::map<std::string, TokenizerFile>& tokenizer() const { return tokenizer_; }

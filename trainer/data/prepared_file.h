@@ -11,13 +11,13 @@
 
 namespace nanquest::trainer {
 
-/// What is added to the format without a change of meaning keeps the number; readers refuse a higher one.
+/// Additions to the format without a change of meaning keep the number; readers refuse a higher one.
 inline constexpr std::uint32_t kPreparedVersion = 1;
 
-/// The parts of a shard where they lie in the mapped file. Copies share it.
+/// The parts of a shard, in place in the mapped file. Copies share it.
 class PreparedFile {
  public:
-  /// Maps the file and checks all of it but the tokens' values. `bad_file` names path and fault.
+  /// Maps the file and checks everything except the tokens' values. `bad_file` names path and error.
   static Result<PreparedFile> open(const std::string& path);
 
   std::uint32_t token(std::uint64_t n) const { return wide_.empty() ? narrow_[n] : wide_[n]; }

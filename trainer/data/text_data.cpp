@@ -23,7 +23,7 @@ Error bad(const std::string& path, const std::string& what, const std::string& h
   return Error{ErrorCode::bad_file, path + ": " + what, hint};
 }
 
-/// Endings that people give to text; anything else inside a folder is passed over.
+/// File name endings of text; other files inside a folder are skipped.
 bool looks_like_text(const fs::path& path) {
   static constexpr std::array<std::string_view, 44> endings = {
       ".txt",  ".md",  ".rst",  ".tex",  ".log",   ".csv", ".tsv", ".json", ".jsonl", ".xml", ".html",
@@ -116,7 +116,7 @@ Status TextData::add_file(const std::string& path, bool named) {
     if (!named) return ++skipped_short_, Status{};
     return bad(path, "the file is empty", "give a text file");
   }
-  // Read to where it stays: the corpus is in memory once.
+  // Read to its final place: the corpus is in memory only once.
   const std::size_t begin = bytes_.size();
   bytes_.resize(begin + size);
   const std::span<const std::uint8_t> content = std::span(bytes_).subspan(begin);

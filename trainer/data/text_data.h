@@ -1,10 +1,10 @@
 /// Room trainer/data: text files as bytes, cut into windows, in an order that needs no memory.
 ///
 ///     Result<TextData> data = TextData::open("docs", {.context = 128, .seed = 42});
-///     TokenRows w = data->train_batch(position, 8);         // the same for ever for the same position
+///     TokenRows w = data->train_batch(position, 8);         // always the same for the same position
 ///
-/// A window never crosses files; its id is "file@offset". Every `eval_every`-th window is held out.
-/// Never: prints, shuffles in place, depends on the order in which a folder is listed.
+/// A window never crosses files; its id is "file@offset". Every `eval_every`-th window is held out. Does not
+/// print, shuffle in place, or depend on the order in which a folder is listed.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
-/// Data as rows of tokens, whatever file they come from: what a task of language is made of.
+/// Data as rows of tokens, from any kind of file: the data of a language task.
 ///
 ///     Result<std::unique_ptr<TokenData>> data = open_tokens("prepared", {.seed = 42});      // open_tokens.h
-///     TokenRows rows = (*data)->train_batch(position, 8);    // the same for ever for the same position
+///     TokenRows rows = (*data)->train_batch(position, 8);    // always the same for the same position
 ///
-/// Never: prints, shuffles in place.
+/// Does not print or shuffle in place.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,16 +29,16 @@ struct DataOptions {
 };
 
 /// Declares --data (into `path`; with text or without among what it may be), --holdout-every and
-/// --vocabulary. The window's length is the model's to say, the seed the loop's.
+/// --vocabulary. The window's length belongs to the model, the seed to the loop.
 void declare(SettingList& list, std::string& path, DataOptions& options, bool takes_text = true);
-/// Names the first setting that makes no sense.
+/// Names the first invalid setting.
 Status check(const DataOptions& options);
 
 /// Some rows, padded at their ends to the longest of them. int64 [rows, time] on the CPU.
 struct TokenRows {
   at::Tensor tokens, targets;  ///< the token after each; kLeftOut where there is none to learn
-  /// Of rows that hold several texts: the place of a token in its text, and that text's number in the row.
-  /// Undefined where a row is one text.
+  /// For rows that hold several texts: the position of a token in its text, and that text's number in the
+  /// row. Undefined if a row is one text.
   at::Tensor positions = {}, parts = {};
   std::vector<std::string> ids = {};    ///< one a row: "file@offset", "file:line", "file:3+7"
   std::vector<std::string> texts = {};  ///< one a row as valid UTF-8, or none
@@ -56,11 +56,11 @@ class TokenData {
   /// Held-out rows [first, first + size), in file order.
   virtual TokenRows eval_batch(std::int64_t first, std::int64_t size) const = 0;
 
-  /// Targets of a row, at most.
+  /// The largest number of targets in a row.
   virtual std::int64_t longest() const = 0;
   /// All tokens are below this.
   virtual std::int64_t vocabulary() const = 0;
-  /// What a row is filled up with.
+  /// What a row is padded with.
   virtual std::int64_t padding() const { return 0; }
   /// Whether rows hold several texts, so that a model must keep them apart.
   virtual bool packed() const { return false; }
@@ -71,7 +71,7 @@ class TokenData {
   virtual std::string fingerprint() const = 0;
 };
 
-/// `t` [rows, time] as [rows, `time`] or more, filled up with `value` on the right.
+/// `t` [rows, time] as [rows, `time`] or more, padded with `value` on the right.
 at::Tensor filled_up(const at::Tensor& t, std::int64_t time, std::int64_t value);
 
 }  // namespace nanquest::trainer
