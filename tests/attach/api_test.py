@@ -43,7 +43,8 @@ class ApiTest(AttachTest):
         self.assertIn("trainer.lr", config)
 
     def test_attaching_again_behind_another_stand_in(self):
-        """Somebody else stood in for Module.__call__ while the probe was attached, and still does when it comes back."""
+        """Another package replaced Module.__call__ while the probe was attached, and its replacement is still there when the probe comes
+        back."""
         program = self.scratch / "train.py"
         program.write_text("import torch, nanquest\n"
                            "print(nanquest.attach('run', level='guard'))\n"

@@ -1,5 +1,5 @@
-"""What a program computes with another model before it calls the one that it trains: teachers, target networks, frozen
-encoders. It is the step's beginning, and what goes wrong in it is told there."""
+"""What a program computes with another model before it calls the one that it trains: teachers, target networks, frozen encoders. It is
+the step's beginning, and what goes wrong in it is reported there."""
 
 import shutil
 

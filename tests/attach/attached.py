@@ -74,7 +74,7 @@ class AttachTest(unittest.TestCase):
                               capture_output=True, timeout=300, env=self.environment(**more))
 
     def plain(self, program, *arguments, PYTHONPATH=(), seconds=300):
-        """The program alone: the same environment but for the probe."""
+        """The program alone: the same environment without the probe."""
         environment = self.environment()
         environment["PYTHONPATH"] = os.pathsep.join([*PYTHONPATH, environment["PYTHONPATH"]])
         return subprocess.run([sys.executable, str(program), *map(str, arguments)], cwd=self.scratch, text=True,

@@ -1,4 +1,4 @@
-"""Programs that can't go on in fp32: it is said in a line why, and their bad batches are skipped; nothing else becomes of them."""
+"""Programs that can't go on in fp32: a line says why, and their bad batches are skipped; nothing else changes."""
 
 
 from attached import AttachTest, main

@@ -1,4 +1,4 @@
-"""What is about to leave its format's range is said before it is there, and only where it would do harm."""
+"""Places that are about to leave their format's range are reported before they do, and only where it would do harm."""
 
 import json
 import math

@@ -66,7 +66,7 @@ class LoopsTest(AttachTest):
                 self.assertEqual(culprit[key], getattr(case, key), verdict["explanation"])
 
     def test_loops(self):
-        """By day what only who looks at every value finds, or passes over; all others are found by the standing trace too."""
+        """By day what only level watch finds, or ignores; all others are found by the standing trace too."""
         cases = by_day(("silent", "saturated", "unread"), [name for name in CASES if name not in ("silent", "saturated", "unread")])
         self.run_all("watch", cases)
         for name in cases:
@@ -77,7 +77,7 @@ class LoopsTest(AttachTest):
         self.run_all("standing")
         for name, case in CASES.items():
             with self.subTest(name):
-                if name == "silent":  # only who looks at every value finds it
+                if name == "silent":  # found only at level watch
                     self.assertEqual(self.incidents(f"runs/{name}"), [])
                     continue
                 self.check(f"runs/{name}", case)

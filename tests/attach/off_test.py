@@ -50,7 +50,7 @@ class OffTest(AttachTest):
         process = self.shell(f'eval "$({python} -m nanquest env)"; {python} asks.py', NANQUEST="off")
         self.assert_nothing(process)
         self.assertEqual(process.stdout, "False False\n")
-        # What an environment was told before is off as well, and so is one program of many under a launcher.
+        # What an environment set earlier is off as well, and so is one program of many under a launcher.
         process = self.shell(f'eval "$({python} -m nanquest env)"; NANQUEST=off {python} asks.py')
         self.assert_nothing(process)
         self.assertEqual(process.stdout, "False False\n")

@@ -149,7 +149,7 @@ class OfficialTest(PackagesTest):
         extent = f"{steps} steps" if processes == 1 else f"{processes} processes of {steps} steps each"
         lines = self.probes_lines(process)
         told = re.fullmatch(rf"nanquest: no incident in {processes} processes with at least (\d+) steps", "\n".join(lines))
-        if self.kills and told:  # who is killed has told of its last steps but one, and nobody knows whether it would have gone on
+        if self.kills and told:  # a killed process has reported all but its last step, and whether it would have gone on is unknown
             self.assertLessEqual(int(told[1]), processes * steps)
             self.assertGreater(int(told[1]), processes * steps * 9 // 10)
         else:

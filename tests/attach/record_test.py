@@ -1,4 +1,4 @@
-"""Steps that somebody asks for become files, good or bad, and come back bit for bit."""
+"""Steps that are requested become files, good or bad, and come back bit for bit."""
 
 import subprocess
 

@@ -1,4 +1,4 @@
-"""What can't be rehearsed is said in a line, with a way out, and leaves nothing behind."""
+"""What can't be rehearsed is reported in a line, with a way out, and leaves nothing behind."""
 
 import glob
 import os
@@ -97,7 +97,7 @@ class RefusedTest(AttachTest):
         self.assertIn("does the program fix its seed", process.stderr)
 
     def test_a_program_that_looks_at_its_loss_itself(self):
-        """It raises in the step of the incident, before anybody could see why."""
+        """It raises in the step of the incident, before the loss is checked."""
         run = os.path.join(self.scratch, "raises")
         self.observed(PROGRAM, "raises", 60, run_dir=run)
         (snapshot,) = glob.glob(os.path.join(run, "incidents", "*.h5"))

@@ -55,7 +55,7 @@ class RehearseTest(AttachTest):
         self.assertIn("DIVERGENCE", process.stdout)
         self.assertIn(f"nanquest: the program as it is: step {step}: ", process.stderr)
         self.assertEqual(sorted(p.name for p in snapshot.parent.glob("*.json")), [f"{snapshot.stem}.rehearsal.json"])
-        # Whoever asks for the verdict gets the root with it.
+        # Later requests for the verdict contain the root.
         verdict = self.replay(snapshot, "--no-fixes")
         self.assertEqual((verdict["root"]["cause"], verdict["root"]["change"]), ("DIVERGENCE", "lr=*0.5"))
         self.assertEqual(verdict["root"]["scope"], "run")

@@ -108,7 +108,7 @@ class StandingTest(AttachTest):
             self.assertTrue(stands(file))
 
     def test_it_listens_again_after_an_update_that_failed(self):
-        """Nobody keeps these updates, so nobody listens while the optimizer runs; one of them never says that it is over."""
+        """These updates are not kept, so nothing is observed while the optimizer runs; one of them never reports that it is over."""
         script = self.scratch / "failing.py"
         script.write_text("import nanquest, torch\n"
                           "assert nanquest.attach(level='trace', run_dir='run', watch_first=0, watch_every=0, keep_steps=0)\n"

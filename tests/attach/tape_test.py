@@ -41,7 +41,7 @@ class TapeTest(AttachTest):
         self.assertEqual(self.replay("info", snapshot)["tape"], {"first_step": said["first_step"], "last_step": bad})
         # Weights were stored once, as the anchor found them, and the step alone is as it was.
         self.assert_bit_exact(snapshot)
-        # Too few steps to see a cure in: that is said, and no root is claimed.
+        # Too few steps to show a cure: that is reported, and no root is named.
         rehearsal = said["rehearsal"]
         self.assertIsNone(rehearsal["root"])
         self.assertIn(f"the tape ends {bad - said['first_step']} steps after the failure", rehearsal["not_tried"])

@@ -83,7 +83,7 @@ def train(model, processor, rows):
 @unittest.skipUnless(importable("transformers") and importable("peft") and importable("PIL"), "transformers, peft and Pillow are not installed")
 class TwinTest(PicturesTest):
     def assert_as(self, twin, processor, run, summary, rows):
-        """Losses, and what is said of the pictures that were held out."""
+        """Losses, and what is shown of the held-out pictures."""
         import torch
         theirs, ours = train(twin, processor, rows), self.losses(run)
         self.assertEqual(len(ours), STEPS)

@@ -35,7 +35,7 @@ LARGE = ({"default": 1.035, "trace": 1.03, "guard": 1.01}, {"watch": 1.25})
 SMALL = ({"default": None, "trace": 1.35, "guard": None, "empty": None},)
 MODELS = {"gpt2": (2, 4, 3, LARGE), "gpt2-compiled": (2, 4, 2, LARGE[:1]), "gpt2-fsdp2": (2, 4, 2, ({"trace": 1.04},)),
           "resnet50": (4, 4, 3, LARGE), "tiny": (50, 9, 3, SMALL), "mlp": (100, 9, 3, SMALL)}
-EVERY = 50   # steps, of which the default watches one
+EVERY = 50   # steps, of which one is watched by default
 PROCESSES = {"gpt2-fsdp2": 2}   # 1 for all others
 KEEPING = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40)}
 ROUNDS = int(os.environ.get("NANQUEST_BENCH_ROUNDS", 0))  # 1: a test that everything still runs, not how fast: one round, one launch
@@ -103,8 +103,8 @@ def report(name, values, goal, more=""):
 
 
 def take_turns(workers, turn, steps):
-    """{name: seconds a step} of a block of `steps` of each, or of steps[name] if it is a table. Whoever comes after another's block finds the
-    caches as that one left them: the order turns too."""
+    """{name: seconds per step} of a block of `steps` of each, or of steps[name] if it is a table. Each block finds the caches as the one
+    before left them, so the order rotates too."""
     order = list(workers)[turn % len(workers):] + list(workers)[:turn % len(workers)]
     blocks = steps if isinstance(steps, dict) else dict.fromkeys(workers, steps)
     return {name: workers[name].seconds(blocks[name]) / blocks[name] for name in order}

@@ -153,7 +153,7 @@ def attach(level, run_dir, on_incident="continue", tape="0"):
     import nanquest
 
     settings = {"level": "trace" if level == "default" else level, "run_dir": run_dir, "on_incident": on_incident, "tape": int(tape)}
-    if level == "trace":  # watched steps would fall into some blocks only: what they cost is told by "default"
+    if level == "trace":  # watched steps would fall into some blocks only: "default" shows their cost
         settings.update(watch_first=0, watch_every=0)
     every = os.environ.get("NANQUEST_BENCH_WATCH_EVERY")
     if level == "default" and every:

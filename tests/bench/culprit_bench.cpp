@@ -1,4 +1,4 @@
-// What it takes to find the culprit of a step of 1e5 ops, all of them bad, in seconds.
+// Seconds to find the culprit of a step of 1e5 ops, all of them bad.
 #include <random>
 
 #include "probe/trace/culprit.h"
@@ -59,7 +59,8 @@ SnapshotDoc columns() {
 
 void measure(const std::string& name, SnapshotDoc doc) {
   std::vector<double> seconds;
-  for (int i = 0; i < bench::rounds(5); ++i) seconds.push_back(bench::seconds([&] { (void)find_culprit(doc); }));
+  for (int i = 0; i < bench::rounds(5); ++i)
+    seconds.push_back(bench::seconds([&] { (void)find_culprit(doc); }));
   bench::report(name, seconds, 1.0, bench::Better::lower);
 }
 

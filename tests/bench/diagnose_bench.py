@@ -1,15 +1,5 @@
 #!/usr/bin/env python3
-"""What a diagnosis costs beside the step that it is about: "name ratio goal ok|short spread", one line each.
-
-usage: diagnose_bench.py [large|long ...]   (default: both; NANQUEST_BENCH_ROUNDS=1: small ones, to see that it still runs)
-
-  large  a transformer of 100 million parameters under AdamW whose loss is the logarithm of a zero. Time is that of
-         nanquest-replay with all its experiments, over that of a training step in a process without the probe; memory
-         is the peak of the one over the peak of the other.
-  long   a step of more than 100 000 ops that ends in the same: seconds of the whole diagnosis, over a minute.
-
-The verdict must name the op and its cause: a diagnosis that gives up is no fast one.
-"""
+"""The time of a diagnosis relative to its step: "name ratio goal ok|short spread", one line each."""
 import json
 import os
 import pathlib

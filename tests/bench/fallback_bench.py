@@ -36,7 +36,7 @@ def measure(model, scratch):
             alone.append(times["alone"])
         for worker in workers.values():
             worker.end()
-    # A step of less than a tenth of a second is nobody's training: its line is there to compare with.
+    # No real training has a step below a tenth of a second: its line is for comparison only.
     goal = GOAL if statistics.median(alone) >= 0.1 else None
     report(f"fallback_{model}", ratios, goal, f"  fastest {fastest['fallback'] / fastest['guard']:.4f}")
     report(f"fallback_{model}_inside", more, goal and goal - 1)

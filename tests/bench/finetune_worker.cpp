@@ -70,7 +70,7 @@ double since(std::chrono::steady_clock::time_point begin) {
 int load(const char* folder, const char* how) {
   PretrainedOptions options;
   options.lora.on = std::strcmp(how, "lora") == 0;
-  // Of weights that train the file's own pages are read once and then nobody's: they are the system's.
+  // The file's pages of weights that train are read once and then released to the system.
   const std::string memory = options.lora.on ? "VmRSS" : "RssAnon";
   const std::int64_t before = status_bytes(memory);
   const auto begin = std::chrono::steady_clock::now();

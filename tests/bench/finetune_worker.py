@@ -45,7 +45,7 @@ def main():
             loss.backward()
             torch.nn.utils.clip_grad_norm_(weights, 1.0)
             optimizer.step()
-            loss.item()  # as everybody does who logs it
+            loss.item()  # as every program does that logs it
 
     steps(4)  # the first makes gradients and moments, the next ones find memory for all of it
     print("ready", flush=True)

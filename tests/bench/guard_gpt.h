@@ -1,4 +1,4 @@
-/// A small GPT out of ATen functions, so that a step costs what it costs in a real training loop.
+/// A small GPT of ATen functions, so that a step costs as much as in a real training loop.
 #pragma once
 
 #include <ATen/ATen.h>

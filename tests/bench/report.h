@@ -11,8 +11,8 @@
 
 namespace nanquest::bench {
 
-/// Whether this is a test that the benchmark still runs (NANQUEST_BENCH_ROUNDS=1), not how fast anything is: of everything one
-/// short round.
+/// Whether this is a test that the benchmark still runs (NANQUEST_BENCH_ROUNDS=1), not how fast anything is:
+/// of everything one short round.
 inline bool one_round() {
   return std::getenv("NANQUEST_BENCH_ROUNDS") != nullptr;
 }
@@ -42,8 +42,8 @@ inline std::vector<double> paired_ratios(const std::function<void()>& ours,
 
 enum class Better { lower, higher };
 
-/// Prints the line for the median of `ratios`; returns true if the goal is met. Never changes the exit code
-/// by itself.
+/// Prints the line for the median of `ratios`; returns true if the goal is met. Does not change the exit
+/// code.
 inline bool report(const std::string& name, std::vector<double> ratios, double goal, Better better) {
   std::sort(ratios.begin(), ratios.end());
   const double median = ratios[ratios.size() / 2];

@@ -69,7 +69,7 @@ def main():
             out.backward()
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
-            out.item()  # as everybody does who logs it
+            out.item()  # as every program does that logs it
 
     steps(4)  # the first makes gradients and moments, the next ones find memory for all of it
     print("ready", flush=True)

@@ -62,7 +62,7 @@ struct Traced : Observed {
   std::int64_t number = 0;
 };
 
-/// Every step is a healthy one, whose batch is kept.
+/// Every step is healthy, and its batch is kept.
 struct Twinned : Traced {
   explicit Twinned(const Gpt& net) : Traced(false) {
     for (const at::Tensor& p : net.parameters) names.state.insert(p.storage().unsafeGetStorageImpl());
@@ -164,8 +164,8 @@ void measure(const Size& size) {
 }  // namespace
 }  // namespace nanquest::bench
 
-/// `trace_bench work [steps]` runs traced steps and nothing else: something to count instructions of; with
-/// `work-twin` all of them are healthy and keep their batch.
+/// `trace_bench work [steps]` only runs traced steps, to count their instructions; with `work-twin` all of
+/// them are healthy and keep their batch.
 int main(int argc, char** argv) {
   using namespace nanquest::bench;
   at::set_num_threads(1);

@@ -147,7 +147,7 @@ class Window {
   Ui ui_;
 };
 
-/// Frames while somebody zooms in and out.
+/// Frames while zooming in and out.
 void zoom(Session& session, Panel panel, const char* name) {
   Window window(session, panel);
   std::vector<double> times;

@@ -121,7 +121,7 @@ TEST_F(Device, FreedBlocksAreHandedOutAtOnceButForRecordedStreams) {
   a = at::empty({100}, kHere);
   EXPECT_EQ(a.const_data_ptr(), at_first);
   const c10::Stream side = stream_of(0, new_stream(0));
-  // The side stream waits for an event that nobody has reached.
+  // The side stream waits for an event that was not reached yet.
   const auto gate = std::make_shared<Event>();
   gate->recorded = 1;
   wait(gate, 0, side.id());

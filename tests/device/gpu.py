@@ -1,5 +1,5 @@
 """The probe on a device: does it change a bit, does it find a bad batch; one line for each claim, "ok" or "SHORT". gpu.sh starts it on a
-GPU, tests try the script itself with `--device nqdev`. What the probe costs there gpu_cost.py tells."""
+GPU, tests try the script itself with `--device nqdev`. gpu_cost.py measures what the probe costs there."""
 
 import argparse
 import json
@@ -140,7 +140,7 @@ def healthy(arguments, table, kind, scratch):
 
 
 def failing(arguments, table, kind, level, scratch):
-    """A bad batch: found in its step, and replayed on a CPU; the verdict says on which basis."""
+    """A bad batch: found in its step, and replayed on a CPU; the verdict says by which comparison."""
     name = f"{kind}: {level}, bad batch"
     folder = scratch / f"{kind}-{level}-bad"
     folder.mkdir()

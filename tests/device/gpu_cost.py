@@ -155,7 +155,7 @@ def main():
         table[model] = measure(options.device, model, options.levels.split(","), options.policies.split(","), options.rounds, options.limit)
         for line in lines_of(model, table[model]):
             print(line, file=out, flush=True)
-        if options.json and options.json != "-":   # after each model: whoever runs out of time has the others
+        if options.json and options.json != "-":   # after each model, so that results are kept if time runs out
             Path(options.json).write_text(as_json(options.device, table))
     if options.json == "-":
         print(as_json(options.device, table))

@@ -45,7 +45,7 @@ class GpuScriptTest(unittest.TestCase):
                 self.assertTrue({"waits", "copies"} <= row.keys(), row)
             self.assertTrue({"ratio", "host_us", "host_us_an_operation"} <= found["levels"][level]["continue"].keys())
         copies = {level: found["levels"][level]["continue"]["copies"] for level in found["levels"]}
-        # Of fifty steps of the default one is watched: what it copies more is that step's.
+        # Of fifty steps of the default one is watched: its additional copies belong to that step.
         self.assertLess(copies["trace"], copies["default"])
         self.assertLess(copies["default"], copies["watch"])
 

@@ -1,4 +1,4 @@
-// What a device drew stays where the program has it, until somebody writes there; what steps overwrite is
+// What a device drew stays in the program's memory until something writes there; what steps overwrite is
 // copied together.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -81,7 +81,8 @@ TEST(EarlyCopies, WhatStepsOverwriteOneByOneIsCopiedAtOnce) {
   EXPECT_EQ(counted(Counter::launches) + counted(Counter::copies),
             one_by_one - 5);  // six copies have become one
   expect(kept, {1, 2, 3, 4, 5, 6});
-  // Written after the early copies were made, where nobody listens: what the step reads is what was written.
+  // Written after the early copies were made, without an op that is observed: the step reads what was
+  // written.
   kept = first_values(recorder, 2, all, [&] {
     const ObserverPause pause;
     all[3].fill_(70);

@@ -1,5 +1,4 @@
-"""Small trainings on the test device, alone or under the probe in a process of their own: what the tests beside this
-file share."""
+"""Small trainings on the test device, alone or under the probe in a process of their own: shared by the tests in this folder."""
 
 import json
 import os
@@ -100,7 +99,7 @@ class TwoDevices(nn.Module):
 
 
 class SideStream(nn.Module):
-    """One branch runs beside the other; its memory is the main stream's."""
+    """One branch runs in parallel to the other; its memory belongs to the main stream."""
 
     def __init__(self):
         super().__init__()

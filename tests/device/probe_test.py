@@ -1,4 +1,4 @@
-"""The probe on the test device: it finds there what it finds on a CPU, waits for nothing, and changes no bit."""
+"""The probe on the test device: it finds the same as on a CPU, waits for nothing, and changes no bit."""
 
 import json
 import unittest

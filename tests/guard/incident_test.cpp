@@ -1,4 +1,4 @@
-// What is an incident, what is not, and what its snapshot holds.
+// Which steps are incidents, which are not, and the content of their snapshots.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// A spike is a loss far above its usual level, told once; noise, slow growth and NaN are none.
+// A spike is a loss far above its usual level, reported once; noise, slow growth and NaN are none.
 #include "probe/step/loss_watch.h"
 
 #include <gtest/gtest.h>

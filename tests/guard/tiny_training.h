@@ -109,7 +109,7 @@ class TinyTraining {
   }
 };
 
-/// Batches that depend on nothing but `count`; the global generator is left as it was.
+/// Batches that depend only on `count`; the global generator stays as it was.
 inline std::vector<Batch> batches(int count) {
   at::Generator generator = at::detail::getDefaultCPUGenerator().clone();
   generator.set_current_seed(99);

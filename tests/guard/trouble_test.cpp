@@ -1,4 +1,4 @@
-// A run directory that fails, callbacks that throw: the training goes on as if nothing had been there.
+// A run directory that fails, callbacks that throw: the training goes on unchanged.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -114,8 +114,8 @@ TEST_F(Trouble, a_run_directory_that_vanishes_disturbs_nothing) {
   EXPECT_EQ(first_difference(guarded.net.state(), expected_), "");
 }
 
-/// Trains with a probe that meets the exception of `fail` before the third step: it switches itself off, says
-/// so once, and the training ends as it would have without it. Gives what was said.
+/// Trains with a probe that gets the exception of `fail` before the third step: it switches itself off,
+/// reports it once, and the training ends as without it. Returns what was reported.
 std::string told_of(const std::function<void()>& fail, const std::vector<Batch>& all,
                     const std::vector<std::pair<std::string, at::Tensor>>& expected) {
   const ScratchDirectory scratch;

@@ -21,14 +21,14 @@
 namespace nanquest::guard::testing {
 namespace {
 
-/// The work of a collective that nobody else takes part in.
+/// The work of a collective without other members.
 class Done : public ::c10d::Work {
  public:
   bool wait(std::chrono::milliseconds) override { return true; }
   bool isCompleted() override { return true; }
 };
 
-/// One of three ranks, of which the others are not there.
+/// One of three ranks, without the others.
 class Alone : public ::c10d::Backend {
  public:
   Alone() : Backend(1, 3) {}

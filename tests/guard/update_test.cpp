@@ -91,7 +91,7 @@ TEST(Update, squares_that_overflow_are_recorded_named_and_undone) {
   NamedTensors after;
   for (const auto& [name, t] : guarded.net.state())
     if (name.find("step.") != 0)
-      after.emplace_back(name, t);  // nobody watches the counters of this optimizer
+      after.emplace_back(name, t);  // the counters of this optimizer are not watched
   EXPECT_EQ(first_difference(after, before), "");
 
   const Result<SnapshotReader> file = SnapshotReader::open(report.incident);

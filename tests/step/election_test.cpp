@@ -1,5 +1,5 @@
-// Which ranks write whole files of a bad step: what is promised in probe/step/election.h, by ranks that are
-// threads here and meet in a real directory.
+// Which ranks write whole files of a bad step, as probe/step/election.h promises: ranks are threads here, and
+// meet in a real directory.
 #include "probe/step/election.h"
 
 #include <gtest/gtest.h>

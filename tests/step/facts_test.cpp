@@ -1,4 +1,4 @@
-// What is said of a step: every fact has a sentence, and the line is made of them.
+// Sentences about a step: every fact has one, and the line consists of them.
 #include "probe/step/facts.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Which files go for a new one: what is promised in probe/step/file_budget.h, over files of chosen sizes.
+// Which files are removed for a new one, as probe/step/file_budget.h promises, with files of chosen sizes.
 #include "probe/step/file_budget.h"
 
 #include <gtest/gtest.h>
@@ -40,8 +40,9 @@ TEST_F(FileBudgetTest, WithoutABoundNothingGoes) {
 
 TEST_F(FileBudgetTest, WakeGoesFirstAndTheFirstIncidentNever) {
   FileBudget budget(1000);
-  const std::string asked = write("asked.h5", 200), first = write("first.h5", 200), second = write("second.h5", 200),
-                    wake = write("wake.h5", 200), later = write("later.h5", 100);
+  const std::string asked = write("asked.h5", 200), first = write("first.h5", 200),
+                    second = write("second.h5", 200), wake = write("wake.h5", 200),
+                    later = write("later.h5", 100);
   budget.wrote(asked, Kind::recording);
   budget.wrote(first, Kind::incident);
   budget.wrote(second, Kind::incident);

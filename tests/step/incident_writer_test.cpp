@@ -26,7 +26,7 @@ class Writer : public ::testing::Test {
 
   IncidentWriterOptions options() const { return {.run_dir = run_dir_}; }
 
-  /// A step that divides by zero, recorded when somebody asks; with `bytes` of a weight.
+  /// A step that divides by zero, recorded on request; with `bytes` of a weight.
   MadePages pages(std::int64_t step, std::int64_t bytes = 64) {
     return MadePages([this, step, bytes](Facts&) {
       ++made_;

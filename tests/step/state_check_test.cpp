@@ -1,4 +1,4 @@
-// What is bad, since when, and by whom.
+// What is bad, since when, and which step did it.
 #include "probe/step/state_check.h"
 
 #include <ATen/ATen.h>

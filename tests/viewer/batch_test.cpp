@@ -1,4 +1,4 @@
-// The batch: what of every tensor and sample is told, by hand, and the same in text and CSV.
+// The batch: what is shown of every tensor and sample, by hand, and the same in text and CSV.
 #include <gtest/gtest.h>
 
 #include <algorithm>

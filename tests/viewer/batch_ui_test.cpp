@@ -1,4 +1,4 @@
-// The batch as it is drawn: choosing samples, what is marked, the way to it and on from it.
+// The batch as it is drawn: choosing samples, marks, links to it and from it.
 #include <gtest/gtest.h>
 
 #include "tests/viewer/driver.h"

@@ -1,4 +1,4 @@
-/// Two runs that are compared, and what their series may hold beside the fixture's.
+/// Two runs that are compared, and what their series may hold besides the fixture's.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 
 namespace nanquest::viewer::testing {
 
-/// A column of the program's own beside those of the fixture.
+/// A column of the program's own besides those of the fixture.
 inline void add_column(std::vector<SeriesTable>& tables, const std::string& name,
                        const std::function<double(std::size_t row)>& value) {
   SeriesTable& scalars = tables[0];

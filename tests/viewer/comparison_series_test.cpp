@@ -1,4 +1,4 @@
-// The series of two runs beside each other: which are compared, and row by row.
+// The series of two runs side by side: which are compared, row by row.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Two runs beside each other: where they part, in words, as CSV, and with the range of steps that they share.
+// Two runs side by side: where they diverge, in words, as CSV, and with the range of steps that they share.
 #include "viewer/model/comparison.h"
 
 #include <gtest/gtest.h>

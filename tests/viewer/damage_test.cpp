@@ -99,7 +99,7 @@ TEST_F(Damaged, SeriesAndManifestToo) {
   look_at_everything(*session);
 }
 
-/// Words of libraries, which tell nobody what to do.
+/// Messages of libraries, which don't say what to do.
 TEST_F(Damaged, IsSaidInPlainWordsAndAtOnce) {
   fresh();
   const std::string series = series_path(dir(), 0), whole = temp_.path() + "/whole.h5";

@@ -1,4 +1,4 @@
-// How a run was left, and the notes on it: kept beside the user's own files, never in the run.
+// How a run was left, and the notes on it: stored with the user's own files, never in the run.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

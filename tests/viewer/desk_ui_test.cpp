@@ -1,4 +1,4 @@
-// Layouts by key and by name, a run that is taken up as it was left, notes.
+// Layouts by key and by name, a run that is restored as it was left, notes.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -102,7 +102,7 @@ class Driver {
     frame();
   }
 
-  /// Frames until nobody waits for anything that is read, at most a minute.
+  /// Frames until nothing is being read any more, at most a minute.
   void read(Loader& loader) {
     while (loader.busy()) {
       ASSERT_TRUE(loader.wait(std::chrono::minutes(1)));

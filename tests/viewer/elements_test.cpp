@@ -130,7 +130,7 @@ TEST_F(Elements, AreFoundAcrossThePiecesThatAreRead) {
       found.push_back(session.selection().element);
     }
     const std::vector<std::int64_t> forward = {(1 << 20) - 1, 1 << 20, (1 << 21) + 4};
-    // Backward goes on from the last one: the two before it, and around the end to it.
+    // Backward continues from the last one: the two before it, then wraps around to it.
     EXPECT_EQ(found, direction == Direction::forward
                          ? forward
                          : (std::vector<std::int64_t>{1 << 20, (1 << 20) - 1, (1 << 21) + 4}));

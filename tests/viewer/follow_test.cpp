@@ -89,7 +89,7 @@ TEST_F(Follow, TheFirstSeriesOfARunIsShown) {
   EXPECT_TRUE(session.history().has(session.selection().statistic));
 }
 
-/// What following costs beside an incident of many ops: a part of what opening it costs.
+/// What following costs if an incident with many ops is open: a fraction of what opening it costs.
 TEST_F(Follow, IsCheapBesideALongTrace) {
   SnapshotDoc doc = testing::fixture_doc();
   for (Slot& slot : doc.slots) slot.data.clear();

@@ -27,7 +27,7 @@ bool block_differs(const Image& a, const Image& b, int x, int y) {
   return false;
 }
 
-/// Grey of a third of the brightness, on which red stands out.
+/// Grey of a third of the brightness, against which red is visible.
 Image dim(Image image) {
   for (auto p = image.rgb.begin(); p != image.rgb.end(); p += 3)
     p[0] = p[1] = p[2] = static_cast<std::uint8_t>((p[0] + p[1] + p[2]) / 9);

@@ -1,4 +1,4 @@
-/// Pictures against those that a person has looked at (tests/golden/pictures).
+/// Pictures compared with those that a person has looked at (tests/golden/pictures).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace nanquest::viewer::testing {
 inline constexpr int kBlock = 4;
 /// A block differs if its means are further apart than this, in any of red, green and blue (0 … 255).
 inline constexpr int kTolerance = 24;
-/// So large a part of all blocks may differ: about one mark beside a line of text.
+/// The share of all blocks that may differ: about one mark beside a line of text.
 inline constexpr double kShare = 0.0002;
 
 /// Part of the blocks that differ, 0 … 1; 1 for pictures of different sizes. `shown`, if given, becomes `b`

@@ -56,7 +56,7 @@ std::vector<Drawn> all_drawn() {
   return drawn;
 }
 
-/// The story's first steps, and then 100,000 healthy ones as its first ones are.
+/// The story's first steps, and then 100,000 healthy ones like its first ones.
 std::vector<SeriesTable> long_history() {
   constexpr std::size_t kSteps = 100'000, kHealthy = 60;
   std::vector<SeriesTable> tables = fixture_history();

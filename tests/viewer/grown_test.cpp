@@ -1,4 +1,4 @@
-// What is appended to a history gives what reading all of it gives, and what was read before stays as it was.
+// Appending to a history gives the same as reading all of it, and what was read before does not change.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -183,8 +183,8 @@ class Filtering : public testing::OpenStory {};
 
 TEST_F(Filtering, FindsWhatEachLineSays) {
   const TraceView& trace = session().incident()->trace;
-  for (const char* words : {"", "mm", "MM", "softmax blocks.2", "f16 backward", "culprit", "Backward0",
-                            "zzz", "a e i", "on the path", "f32 optimizer", "blocks.3.mlp.up forward mm"}) {
+  for (const char* words : {"", "mm", "MM", "softmax blocks.2", "f16 backward", "culprit", "Backward0", "zzz",
+                            "a e i", "on the path", "f32 optimizer", "blocks.3.mlp.up forward mm"}) {
     const Words wanted(words);
     std::vector<OpId> plain;
     for (const OpId op : trace.ops()) {

@@ -1,4 +1,4 @@
-// What the viewer says of runs that are not as they should be: nothing reassuring, stale or half true.
+// What the viewer shows of incomplete and damaged runs: nothing reassuring, outdated or half true.
 #include <gtest/gtest.h>
 
 #include <cmath>

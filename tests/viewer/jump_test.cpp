@@ -1,4 +1,4 @@
-// Going from what a panel says to where it is shown: links, the strip, back and forth.
+// Following links from a panel's text to other panels: links, the strip, back and forward.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -87,7 +87,7 @@ TEST_F(Jump, F1ShowsTheKeys) {
   EXPECT_EQ(in_front(), "Keyboard");
 }
 
-/// Page and links are made once, of what is shown.
+/// Page and links are made once for what is shown.
 TEST_F(Jump, AVerdictThatComesIsDrawnWithItsLinks) {
   const std::string measured = "amax of input 0 (fp16)";
   std::filesystem::remove(verdict_path(snapshot_));

@@ -1,5 +1,5 @@
-// What is said is what is known: the verdict counts what the trace counts, a link is where a thing is named,
-// a path is that of the op that is looked at, and what is not here is said to be missing.
+// Texts agree with the data: the verdict has the trace's counts, a link is where something is named, a path
+// is that of the selected op, and what is missing is reported as missing.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// What words of a run lead to, and what stands in the strip.
+// The targets of words of a run, and the content of the strip.
 #include "viewer/model/links.h"
 
 #include <filesystem>

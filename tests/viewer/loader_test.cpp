@@ -245,7 +245,7 @@ TEST_F(Reading, TellsItWhileItReads) {
   EXPECT_EQ(loader.doing(), "reading all, 37 %");
 }
 
-/// As a person who clicks about while a run is written. Under ThreadSanitizer this is the proof.
+/// Like a user who clicks while a run is written. Under ThreadSanitizer this shows that there is no race.
 TEST_F(Reading, ManyWishesEndWithTheLast) {
   Loader loader;
   for (int i = 0; i < 60; ++i) {

@@ -121,7 +121,7 @@ TEST(History, KeepsNonFiniteValuesInEveryReduction) {
   EXPECT_EQ(history.smallest_positive(Statistic::gradient), 1.0);
 }
 
-/// Whatever the columns begin and end with: each row is in one of them, and a cell is what its rows are.
+/// Wherever the columns begin and end: each row is in one of them, and a cell summarises its rows.
 TEST(History, ACellIsWhatItsRowsAre) {
   SeriesTable norms{"grad_norm", {"a"}, {}};
   std::mt19937 random(3);

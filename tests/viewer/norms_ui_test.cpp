@@ -64,8 +64,8 @@ TEST_F(Norms, ABadStepDoesNotCoverItsNeighbours) {
   EXPECT_LT(bad, 0.02 * 1280 * 800);
 }
 
-/// While somebody zooms over many layers the map is coarse, and whole as soon as they stop; new rows make
-/// none coarse.
+/// While zooming over many layers the map is coarse, and complete as soon as zooming stops; new rows don't
+/// make it coarse.
 TEST_F(Norms, TheMapIsCoarseForAMomentOnly) {
   constexpr int layers = 300, steps = 2000;
   std::vector<SeriesTable> tables = {{"scalars", {"step"}, {}}, {"grad_norm", {}, {}}};
@@ -125,7 +125,7 @@ TEST_F(Norms, CurvesStayInThePlotWhileFollowing) {
   EXPECT_LE(Driver::values_shown(true).Min, 1e6);
 }
 
-/// Whoever reads the new rows: the window by itself, or a person with Ctrl+R.
+/// Both ways to read new rows: the window by itself, and the user's Ctrl+R.
 TEST_F(Norms, NewStepsAreShownWhereAllStepsWere) {
   Driver driver(session(), Panel::norms);
   driver.frame(5);

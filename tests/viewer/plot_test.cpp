@@ -1,4 +1,4 @@
-// Plots and tables on no backend: what is drawn stays in its place and at its size.
+// Plots and tables without a backend: what is drawn keeps its place and size.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// The grid of ranks: who left what of a step, and who was first.
+// The grid of ranks: what each rank left of a step, and which was first.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ class RankGrids : public testing::Story {
     verdict.ranks->text = "The bad value was made on rank 0.";
     ASSERT_TRUE(write_file_atomically(verdict_path(snapshot), to_json(verdict)));
   }
-  /// A rank's whole file of step 131, its bad value made by itself or come by a collective.
+  /// A rank's whole file of step 131; its bad value was made by itself or came by a collective.
   void leave_file(std::int32_t rank, bool arrived) {
     SnapshotDoc doc = testing::fixture_doc();
     doc.rank = rank;
@@ -47,7 +47,7 @@ class RankGrids : public testing::Story {
   }
 };
 
-/// The panel finds the cell of a row by it, whatever the row says.
+/// The panel finds the cell of a row by its id, whatever the row's text is.
 TEST_F(RankGrids, EachRowOfTheTableCarriesItsRank) {
   write(40, false);
   Session session = open(dir());
@@ -77,7 +77,7 @@ TEST_F(RankGrids, EachRankHasACellWithWhatItLeft) {
   EXPECT_EQ(session.incidents()[static_cast<std::size_t>(grid.cells[3].incident)].files.rank, 3);
 }
 
-/// Nobody has replayed the step: what each file says of itself is known all the same.
+/// The step was not replayed: what each file says of itself is shown all the same.
 TEST_F(RankGrids, ARankThatMadeItIsShownBeforeThoseThatItCameTo) {
   leave_file(0, true);
   leave_file(1, true);
@@ -100,7 +100,7 @@ TEST_F(RankGrids, ARankThatMadeItIsShownBeforeThoseThatItCameTo) {
   EXPECT_TRUE(says(grid.cells[2].about, "made 17 x +inf")) << grid.cells[2].about;
 }
 
-/// A verdict on a rank's file that knows of the others' says whose value it was.
+/// A verdict on a rank's file that knows the others' names the rank that made the value.
 TEST_F(RankGrids, TheHeadlineSaysWhoseValueArrived) {
   write(6, true);
   Verdict verdict = *read_verdict(verdict_path(incident_path(dir(), testing::kBadStep, 0)));
@@ -146,7 +146,7 @@ TEST_F(RankGrids, TextAndCsvHoldThem) {
 
 TEST_F(RankGrids, OneProcessHasNone) {
   testing::write_run(dir());
-  write_row({Standing::arrived, -1, "", 131, 1, 4, 0});  // left by somebody else
+  write_row({Standing::arrived, -1, "", 131, 1, 4, 0});  // left by another process
   Session session = open(dir());
   EXPECT_TRUE(rank_grid(session).cells.empty());
   EXPECT_TRUE(says(panel_text(session, Panel::ranks), "the run is one process"));

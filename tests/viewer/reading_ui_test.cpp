@@ -18,7 +18,7 @@ using testing::Driver;
 
 class ReadingUi : public testing::OpenStory {
  protected:
-  /// An errand that goes on until it is stopped or let go.
+  /// An errand that runs until it is stopped or released.
   Loader::Errand slow() {
     return {"step 90",
             [this](Session& s) {

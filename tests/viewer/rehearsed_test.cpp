@@ -1,4 +1,4 @@
-// Losses of rehearsed runs, columns that a program tells later on, modules that hold others.
+// Losses of rehearsed runs, columns that a program adds later, modules that contain others.
 #include "viewer/model/rehearsed.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// The report: one file that needs nothing beside itself, with the facts of the panels.
+// The report: one file that needs no other, with the facts of the panels.
 #include "viewer/report/report.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What is selected when what it was selected from is gone, or another.
+// What is selected when the selected thing is gone or has changed.
 #include <gtest/gtest.h>
 
 #include <filesystem>

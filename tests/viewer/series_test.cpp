@@ -1,4 +1,4 @@
-// What the viewer says of a run from its series: of every rank, of weights as well as of the gate, in the
+// What the viewer shows of a run from its series: of every rank, of weights as well as of the gate, in the
 // order of the steps.
 #include <gtest/gtest.h>
 

@@ -56,7 +56,7 @@ TEST_F(SourceLines, SayWhyThereAreNone) {
   }
 }
 
-/// A snapshot of a stranger names what it likes; a report of it may be passed on.
+/// A snapshot is not trusted and may name any file; a report of it may be passed on.
 TEST_F(SourceLines, AreOfProgramsAlone) {
   for (const char* name : {"id_rsa", "passwd.txt", "key.pem"}) {
     const Source source = read(write(name, 20) + ":3 f");

@@ -1,4 +1,4 @@
-/// The run of a test, and what its panels say of it.
+/// The run of a test, and the texts of its panels.
 #pragma once
 
 #include <gtest/gtest.h>

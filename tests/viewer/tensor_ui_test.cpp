@@ -192,7 +192,7 @@ TEST_F(TensorUi, KeysAndClicksChooseWhatItIsHeldAgainst) {
   EXPECT_EQ(driver.bad_vertices(), 0);
 }
 
-/// Trying scales is no way that somebody would want to go back step by step.
+/// Trying scales adds nothing to the history of places.
 TEST_F(TensorUi, BackLeadsToAnElementNotToAScale) {
   Driver driver(session(), Panel::tensor);
   driver.frame(4);

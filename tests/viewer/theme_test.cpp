@@ -1,6 +1,6 @@
-// Themes: text can be read on every ground that it stands on, and NaN is not mistaken for anything else,
-// whatever a person sees. Contrast is that of WCAG 2.2; colour blindness as Machado, Oliveira and Fernandes
-// (2009) have it, in full severity; distances are CIE 1976.
+// Themes: text is readable on every ground, and NaN is not mistaken for anything else, for all kinds of
+// colour vision. Contrast by WCAG 2.2; colour blindness by Machado, Oliveira and Fernandes (2009) at full
+// severity; distances by CIE 1976.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ double contrast(ImVec4 a, ImVec4 b) {
   const double x = luminance(linear(a)), y = luminance(linear(b));
   return (std::max(x, y) + 0.05) / (std::min(x, y) + 0.05);
 }
-/// What is seen of a colour over a ground.
+/// The visible colour over a ground.
 ImVec4 over(ImVec4 c, ImVec4 ground) {
   const auto mix = [&](float a, float b) { return a * c.w + b * (1 - c.w); };
   return {mix(c.x, ground.x), mix(c.y, ground.y), mix(c.z, ground.z), 1};

@@ -135,7 +135,7 @@ TEST_F(TimelineUi, TheWheelWithCtrlZoomsTheValuesOfOneCurve) {
   EXPECT_EQ(driver.ui().state().steps.last, steps);
 }
 
-/// Without a series each incident brings its own history: a click must not pull away what is being drawn.
+/// Without a series each incident has its own history: a click must not replace what is being drawn.
 TEST_F(TimelineUi, AnotherIncidentBringsItsOwnHistory) {
   const std::string run = temp_.path() + "/bare";
   testing::write_run(run, {.series = false, .incidents = 2});

@@ -1,4 +1,4 @@
-// The panels on no backend: what is drawn, what clicks and keys do, and that no NaN reaches a vertex.
+// The panels without a backend: what is drawn, what clicks and keys do, and that no NaN reaches a vertex.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -213,7 +213,7 @@ TEST_F(UiTest, ADamagedIncidentIsSaidAndTheOthersCanBeOpened) {
     Result<Session> opened = Session::open(run);
     ASSERT_TRUE(opened) << opened.error().text();
     EXPECT_EQ(opened->incident()->doc.step, 90);
-    // The list alone is clicked: beside the trace the number of a step may be that of an op.
+    // Only the list is clicked: in the trace a step's number may be that of an op.
     const auto click = [&](const char* step) {
       Driver driver(*opened, Panel::runs);
       driver.frame(4);

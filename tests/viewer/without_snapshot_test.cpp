@@ -1,4 +1,4 @@
-// Incidents of which the snapshot is damaged, gone or was never written: what is left of them is shown.
+// Incidents whose snapshot is damaged, gone or was never written: what is left of them is shown.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -141,7 +141,7 @@ class DdpTest(TogetherTest):
         self.assertEqual((first["rank"], first["step"], first["op"]), (1, 3, "aten::log"), own["ranks"])
         self.assertIn("Step 3 of rank 1 left the same parameter bad", own["ranks"]["text"])
         self.assertNotIn("which earlier step", " ".join(own["not_tested"]))
-        # The rank that did it had it from nobody; nor has one whose own earlier step did it.
+        # The rank that did it did not get it from another one; nor did one whose own earlier step did it.
         said = self.replay("diagnose", files / "step-00000003.r1.h5", "--no-fixes", "--no-files")
         self.assertEqual((said["ranks"]["first"]["rank"], said["ranks"]["local"]), (1, True), said["ranks"])
         self.assertNotIn("step", said["ranks"]["first"])

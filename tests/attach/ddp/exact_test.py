@@ -112,7 +112,7 @@ class ExactTest(TogetherTest):
             return len(series["history/scalars/values"])
 
     def table(self):
-        """Lines in Markdown; whether all came out well."""
+        """Lines in Markdown; whether all results are good."""
         good = lambda way, ranks, spec: sum(self.well[way, ranks, spec, rank] == len(LEVELS) for rank in range(ranks))  # noqa: E731
         names = [spec.replace("adamw/", "AdamW ").replace("sgd/", "SGD ") for spec in SPECS]
         lines = [f"| spread by | processes | {' | '.join(names)} | outputs of a rank's step |", "|---|---|" + "---|" * len(SPECS) + "---|"]

@@ -102,7 +102,7 @@ class KilledTest(LostTest):
 
     @nightly
     def test_while_its_file_is_written(self):
-        """A file of 64 MB, so that the moment is long enough to be met."""
+        """A file of 64 MB, so that writing it takes long enough."""
         for attempt in range(5):
             running = self.start(2, "ddp", "seen", 64, options=("--level", "trace"))
             self.killed_when(running, 1, self.in_incidents("step-00000003.r1.h5.tmp"))
@@ -139,7 +139,7 @@ class KilledTest(LostTest):
 
     @nightly
     def test_of_eight_before_it_could_say_so(self):
-        """Nobody says that it is its own: after its patience every other rank writes its file."""
+        """No rank reports the fault as its own: after its patience every other rank writes its file."""
         codes, errors = self.ended(self.start(8, "dies", "plain"))
         self.assertEqual(codes[1], -signal.SIGKILL, errors)
         seen, errors = self.ended(self.start(8, "dies", "seen", options=("--level", "watch")))

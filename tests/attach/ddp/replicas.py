@@ -157,7 +157,7 @@ def ignored(net):
 
 
 def frozen(net):
-    """And what does not train goes its own way from the beginning: nobody has promised anything of it."""
+    """Weights that do not train may differ from the beginning: nothing promises that they are alike."""
     net.first.requires_grad_(False)
     net.own.requires_grad_(False)
 
@@ -298,7 +298,7 @@ def slow(net):
 
 
 def one_without(net):
-    """Rank 2 leaves no hashes any more; so nobody can know of rank 1."""
+    """Rank 2 leaves no more hashes, so rank 1 can't be judged."""
     def before(number):
         if number == 3 and rank == 2 and "nanquest" in sys.modules:
             sys.modules["nanquest"].detach()

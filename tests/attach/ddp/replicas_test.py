@@ -1,5 +1,5 @@
-"""Weights that DistributedDataParallel should keep alike: where one rank's are not, its weight and rank are named; where they may be
-others, nothing is said. Real processes over gloo (replicas.py), three where it must be known which of them is the odd one.
+"""Weights that DistributedDataParallel should keep alike: if one rank's differ, its weight and rank are named; where they may differ,
+nothing is reported. Real processes over gloo (replicas.py), three where it must be known which of them differs.
 """
 
 import json

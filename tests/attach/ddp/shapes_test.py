@@ -42,7 +42,7 @@ class ShapesTest(TogetherTest):
                 err, said = self.bad_step(way, fault, level)
                 own, other = said[rank], said.get(1 - rank)
                 self.assertEqual((own["cause"], own["culprit"]["op"], own["culprit"].get("pass")), (cause, culprit, stages[rank]), own)
-                if level == "watch":  # else nobody looked at the values while it ran
+                if level == "watch":  # otherwise the values were not looked at while it ran
                     self.assertRegex(err, rf"{culprit} in \S+ \(forward, {stages[rank]}\)")
                 if other is not None:
                     first = other["ranks"]["first"]

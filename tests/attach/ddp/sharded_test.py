@@ -97,7 +97,7 @@ class ShardedTest(TogetherTest):
                     self.assertIn("nanquest-replay ranks", " ".join(said["not_tested"]))
                 # What arrived is all that the other rank can name.
                 self.assertEqual({one["op"] for one in other["blame"]["set"]}, {"c10d::_reduce_scatter_base_"}, other["blame"])
-                # Who is to blame on the rank that did it can be tried, if the other gave nothing bad; no fix rests on that.
+                # Blame on the rank that did it can be found, if the other passed nothing bad; no fix depends on that.
                 self.assertEqual(own["blame"]["set"][0]["module"], "0.norm", own["blame"])
                 self.assertIn("c10d::_reduce_scatter_base_", {one["op"] for one in own["blame"]["assumed"]}, own["blame"])
                 self.assertIsNone(own["fix"], own["fix"])

@@ -1,8 +1,6 @@
-"""DeepSpeed's ZeRO under two processes: steps counted as they are, no alarm and the same bits where all is well; the step, the rank, the
-operation, weight or sample of one planted fault. Such an update DeepSpeed leaves out by itself, without asking the optimizer that the
-probe hears.
-
-usage: zero_test.py      (at night: every stage and kind). DeepSpeed is looked for as programs find it, and in NANQUEST_TEST_PACKAGES.
+"""DeepSpeed's ZeRO with two processes: steps counted correctly, no alarm and the same bits in healthy runs; the step, the rank, the
+operation, weight or sample of one planted fault. DeepSpeed skips such an update by itself, without calling the optimizer that the
+probe hooks.
 """
 
 import os

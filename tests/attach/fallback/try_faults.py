@@ -30,9 +30,9 @@ ADAPTIVE = ("adamw", "adamw-fused", "rmsprop", "adafactor")
 MORE = ("nadam", "adamax", "asgd", "rprop", "adagrad", "radam")
 EVER, THRICE, STEPS = -1, 3, 100
 OFTEN = {1: "once", THRICE: "three times", EVER: "for ever"}
-# Faults that harm nobody: these rates bound a step of another size, and these moments never reach a weight as numbers.
+# Faults that do no harm: these learning rates limit a step of another size, and these moments never reach a weight as numbers.
 HARMLESS = {("rate", "adafactor"), ("rate", "rprop"), ("moment", "asgd"), ("moment", "rprop")}
-SPOILS = ("weight", "moment", "rate")  # what no update that is left out heals
+SPOILS = ("weight", "moment", "rate")  # damage that skipping an update does not repair
 HALVINGS = 10  # of the loss scale, until it is 1
 KINDS = {"input": "NaN in a batch", "inf": "Inf in a batch", "target": "NaN in a target", "loss": "NaN loss",
          "root": "finite loss, NaN gradient", "gradient": "Inf in a gradient", "overflow": "loss overflows fp16, once or for ever",

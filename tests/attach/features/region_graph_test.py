@@ -54,7 +54,7 @@ def written_down(q, k, v, gradient, scores=lambda s: s):
 
 class RegionGraphTest(AttachTest):
     def run_graph(self, graph_module, tensors):
-        """What replay gives for the graph as it is told."""
+        """The result of replay for the graph as written."""
         told = region_graph.told(graph_module)
         self.assertNotIn("refused", json.loads(told), told[:300])
         (self.scratch / "graph.json").write_text(told)

@@ -291,7 +291,7 @@ class RegionTest(AttachTest):
 
     @nightly
     def test_a_cache_that_has_the_graphs(self):
-        """PyTorch's own switch keeps its cache of autograd's graphs on: then the region stays closed, and that is said."""
+        """PyTorch's own switch keeps its cache of autograd's graphs on: then the region can't be opened, and a line says so."""
         program = self.scratch / "train.py"
         program.write_text(PROGRAM)
         for run in ("first", "second"):

@@ -1,8 +1,4 @@
-"""One small training in mixed precision, of which nobody knows whether it will last: architecture, seed and rate decide.
-
-usage: train.py ARCHITECTURE SEED RATE STEPS OUT
-Writes {"first_bad": step or null, "steps": made} to OUT. A run goes on for no step after its loss was NaN or Inf.
-"""
+"""One small training in mixed precision; it is not known whether it will fail: architecture, seed and rate decide."""
 
 import json
 import math

@@ -1,13 +1,5 @@
-"""How good forecasts are, on made runs that nobody planted a fault in: a learning rate decides whether activations grow out
-of fp16, and when.
-
-usage: try_forecasts.py [--fit | --few] [--jobs N] [--rows] [--table]
-
-The rule (probe/step/forecast.h) was fitted on --fit: decoders with and without squared ReLU, seeds below 100. What is told
-of it is measured on the others: decoders without norms, residual convolutions, a recurrent net, gated products, seeds from
-100 on, most of whose failures take a few steps. A run counts as foreseen if a forecast was made at least one step before its loss was NaN or Inf; its lead is from the
-first forecast of the last 100 steps. Failures before step 50 have no history and are counted apart. Goals: recall .9,
-precision .75 (share of runs with a forecast that failed), median lead 20 steps, one forecast in 1000 healthy steps at most.
+"""How good forecasts are, on generated runs without planted faults: a learning rate decides whether activations grow out of fp16, and
+when.
 """
 
 import argparse

@@ -50,7 +50,7 @@ def trained(spec, steps, level, folder):
 
 
 def judged(spec, steps):
-    """What is wrong; "" if all is well."""
+    """What is wrong; "" if nothing is."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="nanquest-healthy-"))
     try:
         alone, _, trouble = trained(spec, steps, "off", folder)

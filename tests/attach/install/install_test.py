@@ -111,7 +111,7 @@ class Installed(Scratch):
         inside = self.in_environment("nanquest", "replay", "--import", "json", "verify", file, "--json").stdout
         self.assertTrue(json.loads(inside)["bit_exact"], inside)
         self.assertIn("HDF5", self.in_environment("nanquest-replay", "--version").stdout)
-        # These take most of the time to build, and only who asks for them gets them.
+        # These take most of the build time, and are only built on request.
         for program in ("nanquest-trainer", "nanquest-viewer"):
             self.assertFalse((self.bin / program).exists())
 
@@ -121,7 +121,7 @@ class Installed(Scratch):
         release = re.match(r"\d+\.\d+\.\d+", torch.__version__).group()
         self.assertEqual(library.with_suffix(".version").read_text().strip(), release)
         self.assertIn(f"for PyTorch {release}", self.in_environment("nanquest", "--version").stdout)
-        self.assertTrue(library.with_name("libnanquest_preload.so").exists())  # needs the C library alone
+        self.assertTrue(library.with_name("libnanquest_preload.so").exists())  # needs only the C library
         for file in (library, library.with_name("libnanquest_program.so"), library.with_name("libnanquest_replay.so"), self.bin / "nanquest-replay"):
             linked = self.run_ok("ldd", file).stdout
             self.assertNotIn("not found", linked)

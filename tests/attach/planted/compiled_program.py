@@ -27,7 +27,7 @@ def product(x, dial):
         return (x.reshape(-1, width).sigmoid().half() @ (dial * x.new_ones(width, width)).half()).float().reshape(x.shape)
 
 
-# What is added, the dial where all is well, and where it is not.
+# What is added, the dial in a healthy run, and in another one.
 DIALS = {
     "log-of-negative": (lambda x, dial: torch.log(x.sigmoid() + dial), 0.5, -2.0),
     "log-of-zero": (lambda x, dial: torch.log(torch.relu(x) + dial), 1.0, 0.0),

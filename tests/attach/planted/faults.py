@@ -1,5 +1,5 @@
-"""The faults that are planted, by name: each gets the training and the place where it goes (Case.at), and does its harm
-at step BAD alone. Nothing here touches a library: a hook, a batch, a weight, a buffer, a moment, a setting, a loss.
+"""The faults that are planted, by name: each gets the training and its place (Case.at), and does its harm only at step BAD. Nothing here
+touches a library: a hook, a batch, a weight, a buffer, a moment, a setting, a loss.
 """
 
 import math

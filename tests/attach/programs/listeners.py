@@ -1,7 +1,4 @@
-"""Functions that are told of incidents: one of them fails. Two batches are bad.
-
-usage: listeners.py RUN_DIR
-"""
+"""Functions that are called at incidents: one of them fails. Two batches are bad."""
 import sys
 
 import torch

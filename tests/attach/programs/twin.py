@@ -20,7 +20,7 @@ for step in range(8):
     else:
         x = torch.randn(rows, 8)
     y = torch.randint(0, 4, (rows,))
-    weights = torch.rand(rows)  # of the samples: nobody gives them to the model
+    weights = torch.rand(rows)  # of the samples: the model does not get them
     if step == 6 and what == "weight":
         with torch.no_grad():
             model[3].weight[1, 2] = float("nan")

@@ -34,7 +34,7 @@ mallinfo2.restype = Mallinfo2
 
 
 class ClippingSGD(torch.optim.SGD):
-    """Gradients are made as short as 1 by a norm that nobody thought could be 0."""
+    """Gradients are scaled to length 1 by a norm that happens to be 0."""
 
     @torch.no_grad()
     def step(self):

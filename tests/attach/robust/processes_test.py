@@ -19,7 +19,7 @@ class ProcessesTest(RobustTest):
     def test_forked_children_that_train_on(self):
         process = self.assert_same("processes", "fork-trains", level="trace")
         self.assert_parents_files(8, 6)
-        # The children's own bad steps are nobody's business.
+        # The children's own bad steps are ignored.
         self.assertEqual(len([line for line in self.probes_lines(process) if ": step " in line]), 2, process.stderr)
 
     @nightly

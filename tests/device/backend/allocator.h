@@ -1,9 +1,10 @@
 /// allocator: device memory that is handed out again at once, as caching allocators do.
 ///
-/// A freed block goes to whoever asks next on the same stream, although kernels that use it have not run: they
-/// come first in the stream's order. What other streams use must be said (record_stream); then the block waits
-/// for them. What a stream allocates while it captures is the graph's, which will use it again whenever it is replayed:
-/// until then it is handed out again within that capture alone. Pinned host memory has an allocator of its own.
+/// A freed block goes to whoever asks next on the same stream, although kernels that use it have not run:
+/// they come first in the stream's order. What other streams use must be said (record_stream); then the block
+/// waits for them. What a stream allocates while it captures is the graph's, which will use it again whenever
+/// it is replayed: until then it is handed out again within that capture alone. Pinned host memory has an
+/// allocator of its own.
 #pragma once
 
 #include <c10/core/Allocator.h>
@@ -22,7 +23,7 @@ bool is_pinned(const void* address);
 void record_stream(const c10::DataPtr& block, const c10::Stream& stream);
 
 struct Captured;
-/// The memory that this graph's capture used is anybody's again.
+/// The memory of this graph's capture may be used again.
 void release_graph(const Captured* graph);
 
 /// Bytes of live blocks of a device, and the most that may be alive (then: out of memory).

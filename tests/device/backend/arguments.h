@@ -33,7 +33,7 @@ std::vector<c10::IValue> converted(const std::vector<c10::IValue>& values, const
 bool all_meta(const c10::IValue& value);
 /// New device tensors of these shapes.
 c10::IValue like_meta(const c10::IValue& value, int device);
-/// New device tensors with these values; what is no tensor stays. The host has waited.
+/// New device tensors with these values; other arguments stay. The host has waited.
 c10::IValue to_device(const c10::IValue& value, int device);
 /// Copies CPU tensors, one by one, into those of `target`; None and undefined tensors are left alone.
 void copy_into(const c10::IValue& target, const c10::IValue& value);

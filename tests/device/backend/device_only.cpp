@@ -46,8 +46,8 @@ double scale_of(const Tensor& q, std::optional<double> scale) {
   return scale.value_or(1 / std::sqrt(static_cast<double>(q.size(-1))));
 }
 
-/// The logarithm of sums has rows to spare, and where numbers were drawn is told on the CPU, as the GPU's
-/// kernel does.
+/// The log-sum-exp has extra rows, and the seed of random numbers is returned on the CPU, as by the GPU's
+/// kernel.
 std::tuple<Tensor, Tensor, Tensor, Tensor> attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                                      const std::optional<Tensor>& bias, bool, double dropout,
                                                      bool causal, std::optional<double> scale) {

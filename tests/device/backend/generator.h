@@ -1,5 +1,5 @@
-/// generator: random numbers by counting, as Philox has them: a seed and an offset say all, and a launch moves the
-/// offset on by what it may draw. A kernel computes on its own (seed, offset) whenever it runs.
+/// generator: random numbers by counting, as in Philox: a seed and an offset determine all, and a launch
+/// increases the offset by what it may draw. A kernel computes on its own (seed, offset) whenever it runs.
 #pragma once
 
 #include <ATen/core/Generator.h>

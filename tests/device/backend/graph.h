@@ -1,6 +1,6 @@
-/// graph: work that is put on a stream while it captures does not run: it becomes a graph, which runs whenever it is
-/// replayed, on the same addresses. As on CUDA the host may not wait while that goes on: an attempt throws, and the
-/// capture is lost.
+/// graph: work that is put on a stream during a capture does not run: it becomes a graph, which runs whenever
+/// it is replayed, on the same addresses. As on CUDA the host may not wait meanwhile: an attempt throws, and
+/// the capture is lost.
 #pragma once
 
 #include <c10/core/Stream.h>
@@ -19,14 +19,15 @@ struct Captured {
   bool lost = false;  ///< the host tried to wait
 };
 
-/// The capture that goes on on this stream; null if none does. With nqdev's mutex.
+/// The active capture on this stream; null if there is none. With nqdev's mutex.
 Captured* capturing(int device, c10::StreamId stream);
-/// The capture that goes on on this device, on whatever stream.
+/// The active capture on this device, on any stream.
 Captured* capturing(int device);
 /// Throws if the host must not wait for the device now, and spoils the capture.
 void forbid_waiting(int device);
 
-/// LibTorch's face of graphs knows the device by its name, so that must have one already. Without effect where LibTorch has none.
+/// LibTorch's face of graphs knows the device by its name, so that must have one already. Without effect
+/// where LibTorch has none.
 void register_graphs();
 
 /// A graph replayed on the calling thread's stream.

@@ -39,7 +39,7 @@ struct Call {
   std::optional<Draw> draw;
 };
 
-/// Numbers that the call may draw: what it returns or fills.
+/// Random numbers that the call may draw: the size of what it returns or fills.
 std::uint64_t numbers_of(const std::vector<IValue>& values) {
   std::uint64_t most = 1;
   for (const IValue& value : values)
@@ -129,7 +129,8 @@ void run_later(const Call& call, const std::vector<IValue>& outcome, torch::jit:
   for (std::size_t k = 0; k < results.size(); ++k)
     targets.push_back(returned_argument(call, k) ? IValue()
                                                  : converted({results[k]}, Converter::to_views())[0]);
-  // It holds addresses alone, as kernels do: whoever frees memory that other streams use must say so.
+  // It holds only addresses, like kernels: memory that other streams use must be recorded for them before it
+  // is freed.
   put_kernel(call.device,
              [op = call.op, draw = call.draw, views = std::move(views), targets = std::move(targets)] {
                std::vector<IValue> values = views;

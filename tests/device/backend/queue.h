@@ -1,8 +1,9 @@
 /// queue: streams whose work runs later than it was asked for.
 ///
-/// A stream is a queue of tasks. The host only puts them there; they run when the host waits for the stream, and
-/// in between whenever a seeded dice says so: some of them, of streams in any order that events allow. Whoever
-/// forgets to wait sees old values or memory that belongs to somebody else by now. Seed 0 runs each task at once.
+/// A stream is a queue of tasks. The host only puts them there; they run when the host waits for the stream,
+/// and in between whenever a seeded dice says so: some of them, of streams in any order that events allow.
+/// Whoever forgets to wait sees old values or memory that belongs to somebody else by now. Seed 0 runs each
+/// task at once.
 #pragma once
 
 #include <c10/core/Stream.h>
@@ -29,13 +30,13 @@ void set_current_device(int device);
 c10::Stream stream_of(int device, c10::StreamId id);
 c10::StreamId current_stream(int device);
 void set_current_stream(int device, c10::StreamId id);
-/// A stream of the device that nobody else has.
+/// A stream of the device that is not used elsewhere.
 c10::StreamId new_stream(int device);
 
 /// Puts work on a stream. An exception of the task is a pending error.
 void enqueue(int device, c10::StreamId stream, std::function<void()> task);
 void record(const EventPtr& event, int device, c10::StreamId stream);
-/// What comes next on the stream waits for what the event stands for now; nothing if it was never recorded.
+/// Later work on the stream waits for what the event stands for now; does nothing if it was never recorded.
 void wait(const EventPtr& event, int device, c10::StreamId stream);
 
 bool is_idle(int device, c10::StreamId stream);

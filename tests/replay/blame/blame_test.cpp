@@ -1,4 +1,4 @@
-// Who is to blame is tried: neutralised suspects, intended infinities, several at once.
+// What is to blame is tried: neutralised suspects, intended infinities, several at once.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ at::Tensor with_backward(const at::Tensor& loss) {
 }
 
 TEST(Blame, TheFirstOfTwoIsNamedWhereEitherWouldDo) {
-  // Neither alone heals: both are to blame, the earlier one is the culprit.
+  // Neither alone is enough: both are to blame, the earlier one is the culprit.
   const at::Tensor x = leaf(at::tensor({0.0f, 1.0f})), y = leaf(at::tensor({-1.0f, 1.0f}));
   const Incident incident({}, [&] {
     const at::Tensor first = at::reciprocal(x).sum();
@@ -74,7 +74,8 @@ TEST(Blame, AnOverflowThatForwardHidesIsToBlameForItsDerivatives) {
 
 TEST(Blame, AMaskInEveryLayerIsNoMoreToBlameThanInOne) {
   // A node without neighbours: all of its scores are masked, in both layers.
-  const at::Tensor w = leaf(at::randn({3, 3})), allowed = at::tensor({1, 1, 0, 1, 1, 0, 0, 0, 0}).view({3, 3});
+  const at::Tensor w = leaf(at::randn({3, 3})),
+                   allowed = at::tensor({1, 1, 0, 1, 1, 0, 0, 0, 0}).view({3, 3});
   const auto layer = [&](const at::Tensor& h) {
     const at::Tensor scores = at::mm(h, h.t());
     return at::mm(at::softmax(at::where(allowed > 0, scores, at::ones_like(scores) * -kInf), -1), h);
@@ -84,7 +85,8 @@ TEST(Blame, AMaskInEveryLayerIsNoMoreToBlameThanInOne) {
 }
 
 TEST(Blame, WhatCameThroughTheHostCameAfterWhatMadeIt) {
-  // The deviation of a single return is NaN; half of the program goes on with the tensor, half with the number in it.
+  // The deviation of a single return is NaN; half of the program goes on with the tensor, half with the
+  // number in it.
   const at::Tensor w = leaf(at::ones({1})), returns = at::ones({1});
   const Incident incident({}, [&] {
     const at::Tensor scaled = returns / returns.std();
@@ -173,9 +175,10 @@ TEST(Blame, ALogOfZeroThatNobodyMakesFiniteIsTheCulprit) {
 }
 
 TEST(Blame, AnOverflowThatIsThrownAwayIsInnocentIfNoFormatHoldsIt) {
-  // `where` takes the other branch. exp(900) is infinite in fp64 too: 0 · Inf in backward is the fault. exp(200) is a
-  // number there: it left the range of fp32, whatever became of it.
-  for (const auto& [argument, op] : {std::pair{900.0f, "aten::mul (backward)"}, {200.0f, "aten::exp (forward)"}}) {
+  // `where` takes the other branch. exp(900) is infinite in fp64 too: 0 · Inf in backward is the fault.
+  // exp(200) is a number there: it left the range of fp32, whatever became of it.
+  for (const auto& [argument, op] :
+       {std::pair{900.0f, "aten::mul (backward)"}, {200.0f, "aten::exp (forward)"}}) {
     const at::Tensor x = leaf(at::tensor({argument, 1.0f}));
     StepState state;
     state.parameters = {{"x", x}};
@@ -234,7 +237,7 @@ TEST(Blame, AnExponentialOfTooLargeANumberIsNotMeantAlthoughASigmoidMakesOneOfIt
 }
 
 TEST(Blame, WhatOnlyOverflowsWithoutAnotherDoesNotStandForIt) {
-  // The mean overflows as well once the square is clamped to the end of fp32; the square did it.
+  // The mean overflows as well once the square is clamped to the end of fp32; the square is the cause.
   const at::Tensor w = leaf(at::full({8}, 3e19f)), v = leaf(at::full({8}, 2e19f));
   const Incident incident({}, [&] { return with_backward(w.pow(2).mean() + v.pow(2).mean()); });
   EXPECT_EQ(blamed(incident).find("aten::pow (forward)"), 0u) << blamed(incident);

@@ -1,5 +1,5 @@
-// Who is to blame on one rank, where the way to harm leads through a collective whose other ranks are not
-// here.
+// What is to blame on one rank, if the path to harm leads through a collective without the other ranks'
+// files.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/library.h>
@@ -97,7 +97,8 @@ TEST(OwnPart, OfAGatherOrABroadcastIsKnown) {
   expect_log(blame_of("broadcast", kBad, 1, {0, "0"}), 0);
 }
 
-/// The logarithm does not heal: only what the collective gave does, in place of which nothing is assumed.
+/// Replacing the logarithm is not enough: only the collective's result is, in place of which nothing is
+/// assumed.
 void expect_collective(const Blame& blame) {
   ASSERT_EQ(blame.set.size(), 1u);
   EXPECT_EQ(blame.set.front().op.row(), 1);

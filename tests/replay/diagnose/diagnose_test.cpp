@@ -70,12 +70,13 @@ TEST(Diagnose, GrowthMakesItDelayedAndSaysWhatOneStepCantShow) {
 }
 
 TEST(Diagnose, AnOpWithoutAKernelInAnotherFormatSpoilsNoRun) {
-  // LibTorch quantises fp32 alone.
+  // LibTorch quantises only fp32.
   const at::Tensor w = leaf(at::full({4}, 300.f)), x = at::linspace(-1, 1, 4);
   const Incident incident({}, [&] {
     const at::Tensor coarse = at::fake_quantize_per_tensor_affine(x, 0.1, 0, -128, 127) +
                               at::dequantize(at::quantize_per_tensor(x, 0.1, 0, at::kQInt8));
-    const at::Tensor loss = (at::softmax((w.to(at::kHalf) * w.to(at::kHalf)).to(at::kFloat), 0) * coarse).sum();
+    const at::Tensor loss =
+        (at::softmax((w.to(at::kHalf) * w.to(at::kHalf)).to(at::kFloat), 0) * coarse).sum();
     loss.backward();
     return loss;
   });

@@ -72,7 +72,7 @@ TEST(Fixes, ARateThatWentIntoSeveralNumbers) {
 
 TEST(Fixes, AGuardIsHeldAgainstOtherElementsAndNotAgainstAGuardThatMayHelpToo) {
   const at::Tensor w = leaf(at::tensor({1.f, 2.f, 3.f, 4.f})), x = at::tensor({0.f, 1.f, 2.f, 3.f});
-  // An epsilon two ops earlier would do as well: it is no placebo.
+  // An epsilon two ops earlier would help as well: it is no placebo.
   const Verdict v = trained(w, [&] { return (w * x).pow(1.0).pow(0.5).sum(); }).verdict();
   expect_fix(v, Label::singular_grad);
   EXPECT_EQ(testing::tried(v, "other elements").result, TrialResult::non_finite);

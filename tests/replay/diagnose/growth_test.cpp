@@ -131,7 +131,7 @@ TEST(Growth, ALateSurgeIsSeenInTheShortWindow) {
 TEST(Growth, TheChanceOfARiseIsThatOfAllOrders) {
   // Every order of seven numbers: the share of those with at least as many rising pairs, counted by hand.
   std::vector<double> order = {1, 2, 4, 8, 16, 32, 64};
-  std::map<int, std::pair<double, int>> seen;  // rising pairs: the chance that is said, orders
+  std::map<int, std::pair<double, int>> seen;  // rising pairs: the stated chance, orders
   int all = 0;
   do {
     const Trend trend = log2_trend(order);
@@ -156,7 +156,7 @@ TEST(Growth, OfManyNoisySeriesNoneIsSaidAndOneThatGrowsIs) {
   for (int row = 0; row < 9; ++row)
     for (int layer = 0; layer < 200; ++layer)
       doc.history[0].values.push_back(std::exp2(layer == 77 ? row : bits(random)));
-  // By themselves some of the others are said to grow: that is what looking at many does.
+  // Some of the others seem to grow by themselves: that is the effect of looking at many.
   int alone = 0;
   for (int layer = 0; layer < 200; ++layer) {
     const auto only = [&](const std::string& name) { return name == "layer" + std::to_string(layer); };

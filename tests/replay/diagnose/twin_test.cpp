@@ -116,7 +116,8 @@ TEST(TwinRun, GivesWhatABatchOfNothingButNanCantGive) {
 }
 
 TEST(TwinRun, ABatchThatIsMuchLargerIsNoGrowth) {
-  // Gradients grow 32-fold from step to step; this batch is 16 times or ten million times as large as the last.
+  // Gradients grow 32-fold from step to step; this batch is 16 times or ten million times as large as the
+  // last.
   for (const double times : {16., 1e7}) {
     const Scratch scratch("twin_growth");
     Training t;
@@ -224,10 +225,10 @@ TEST(TwinRun, ReachesAsFarAsTheProgramsWaysAreTheSame) {
   const std::function<at::Tensor()> plain = t.loss;
   t.loss = [&] {
     const at::Tensor l = plain();
-    if (!std::isfinite(l.item<float>())) (void)at::zeros({3}).add(1);  // it tells somebody
+    if (!std::isfinite(l.item<float>())) (void)at::zeros({3}).add(1);  // calls a listener
     return l;
   };
-  // The way parts before backward: what the twin's gradients would be nobody knows.
+  // The paths diverge before backward: the twin's gradients are unknown.
   const Diagnosed d(t.run(scratch, [&] { t.x[1][2] = std::nan(""); }));
   EXPECT_EQ(d.replayer.doc().twin.step, -1);
   EXPECT_EQ(d.made.twin()->health(), TwinRun::Health::unknown);

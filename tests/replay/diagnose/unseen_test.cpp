@@ -1,4 +1,4 @@
-// "No harmful NaN or Inf in this step" is said only of a step whose values were all looked at.
+// "No harmful NaN or Inf in this step" is only said of a step whose values were all looked at.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ using testing::Incident;
 using testing::kInf;
 using testing::leaf;
 
-/// A step of a table with sparse gradients, which are multiplied by `scale` before anybody uses them.
+/// A step of a table with sparse gradients, which are multiplied by `scale` before they are used.
 struct SparseStep {
   at::Tensor table = leaf(at::ones({5, 3}));
   StepState state;
@@ -109,7 +109,7 @@ TEST(Unseen, ABadSparseGradientIsFoundWhereItWasMade) {
   }
 }
 
-/// The step as if the gradient, and what multiplied it, lay in memory that nobody reads.
+/// The step as if the gradient, and what multiplied it, were in memory that can't be read.
 Recording hidden_gradient(Recording recording) {
   SnapshotDoc& doc = recording.doc;
   const auto hide = [&](std::int32_t row) {

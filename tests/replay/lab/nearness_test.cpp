@@ -1,4 +1,4 @@
-// A step that a change made finite is well only if fp64 makes the same of it.
+// A step that a change made finite is only right if fp64 makes the same of it.
 #include "replay/lab/nearness.h"
 
 #include <ATen/ATen.h>

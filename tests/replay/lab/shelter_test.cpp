@@ -9,7 +9,7 @@
 namespace nanquest {
 namespace {
 
-/// 5 if it is told this.
+/// 5 if it gets this.
 std::function<int(const std::string&)> expecting(const std::string& crash) {
   return [crash](const std::string& told) { return told == crash ? 5 : 6; };
 }

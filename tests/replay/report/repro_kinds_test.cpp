@@ -24,7 +24,7 @@ at::Tensor ramp(at::IntArrayRef shape) {
   return at::arange(c10::multiply_integers(shape), at::kFloat).reshape(shape);
 }
 
-/// Of ops whose result nobody needs.
+/// Ops whose results are not needed.
 template <class T>
 void keep(T&&) {}
 

@@ -23,7 +23,7 @@ struct Counts {
   friend bool operator==(const Counts&, const Counts&) = default;
 };
 
-/// What the recorder counted in all that the op wrote, memory by memory: read from the file's tables alone.
+/// What the recorder counted in all that the op wrote, memory by memory: read from the file's tables only.
 inline Counts counts_in_file(const SnapshotDoc& doc, std::int32_t op) {
   const OpRow& row = doc.ops[static_cast<std::size_t>(op)];
   std::set<std::tuple<std::int32_t, std::int64_t, std::vector<std::int64_t>>> seen;

@@ -1,5 +1,5 @@
-// repro of every sample of a cause: the op alone shows what was recorded of it, in Python and in C++, or it
-// is refused with the reason why no op can show it.
+// repro of every sample of a cause: the op alone shows its recorded results, in Python and in C++, or it is
+// refused with the reason why no op can show it.
 #include <nlohmann/json.hpp>
 
 #include "tests/replay/report/repro_set.h"

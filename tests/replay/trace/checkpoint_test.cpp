@@ -21,7 +21,7 @@ void expect_same(const SnapshotDoc& doc, const RunResult& a, const RunResult& b,
   }
   ASSERT_EQ(a.ops.size(), b.ops.size());
   for (std::size_t op = 0; op < a.ops.size(); ++op) {
-    if (doc.ops[op].flags & kOpUninitialised) continue;  // what nobody has written is different each time
+    if (doc.ops[op].flags & kOpUninitialised) continue;  // uninitialised memory is different each time
     ASSERT_EQ(a.ops[op].written.size(), b.ops[op].written.size()) << what << ", op " << op;
     for (std::size_t i = 0; i < a.ops[op].written.size(); ++i) {
       const StatsRow &x = a.ops[op].written[i], &y = b.ops[op].written[i];

@@ -48,7 +48,7 @@ TEST(Collective, GathersScattersAndBroadcasts) {
   EXPECT_EQ(matched(scatter, {a, b}, 1, numbers({4})).match, Match::differs);
   CollectiveCall from = call(Pattern::broadcast);
   from.root = 1;
-  EXPECT_EQ(matched(from, {{}, b}, 0, b).match, Match::exact);  // the root's alone is needed
+  EXPECT_EQ(matched(from, {{}, b}, 0, b).match, Match::exact);  // only the root's is needed
   EXPECT_THROW(matched(from, {a, {}}, 0, b), std::runtime_error);
   EXPECT_THROW(matched(call(Pattern::gather), {a, numbers({1})}, 0, a), std::runtime_error);
   EXPECT_THROW(matched(call(Pattern::reduce, Reduction::unknown), {a, b}, 0, a), std::runtime_error);

@@ -75,7 +75,7 @@ TEST(Opaque, ForeignOpsGiveAllThatIsOnRecordWhereItIsNot) {
   EXPECT_EQ(result.opaque_ops, 2);
   EXPECT_EQ(result.failed_ops, 0);
   EXPECT_EQ(replayer.run({}).loss, recording.loss.to(at::kDouble).item<double>());
-  // In another precision and op by op on recorded inputs the recorded values stand in as well.
+  // In another precision and op by op on recorded inputs the recorded values are used as well.
   EXPECT_EQ(replayer.run({.precision = Precision::fp64}).failed, 0);
   RunOptions local;
   local.local = true;

@@ -21,7 +21,7 @@
 namespace nanquest::testing {
 namespace {
 
-/// The step as it is recorded when nobody watches.
+/// The step as it is recorded when it is not watched.
 Recording record_blind(const Step& step) {
   Recording recording = record_step(step.state, step.run, {.watch = false, .stacks = false});
   EXPECT_TRUE(recording.notes.empty()) << recording.notes.front();
@@ -96,7 +96,7 @@ Step logarithm_of_zero() {
   Step step;
   step.state.parameters = {{"w", w}};
   step.run = [=] {
-    auto garbage = at::empty({64});  // its bytes are nobody's values
+    auto garbage = at::empty({64});  // its bytes are uninitialised
     garbage.zero_();
     auto loss = (w.exp() - 1).log().sum() + garbage.sum();
     loss.backward();
@@ -209,8 +209,8 @@ bool is_garbage(const SnapshotDoc& doc, std::int32_t slot) {
   return false;
 }
 
-/// The rows of memory that was handed out unfilled: a recording keeps their hash, to tell whether anybody wrote
-/// there, and no two runs have the same.
+/// The rows of memory that was allocated uninitialised: a recording keeps their hash, to see whether it was
+/// written, and no two runs have the same.
 std::set<std::int32_t> unfilled_rows(const SnapshotDoc& doc) {
   std::set<std::int32_t> found;
   for (const OpRow& op : doc.ops)
@@ -357,7 +357,7 @@ TEST_P(Standing, IsProvenByWhatSurvived) {
     const VerifyResult result = verify(*replayer);
     EXPECT_EQ(result.basis, "survivors");
     EXPECT_TRUE(result.bit_exact);
-    // The loss, the gradients, and what else the step wrote last and somebody holds.
+    // The loss, the gradients, and what else the step wrote last and is still alive.
     EXPECT_GE(result.outputs_compared, 1 + static_cast<std::int64_t>(recording.doc.gradients.size()));
   }
   std::filesystem::remove(path);

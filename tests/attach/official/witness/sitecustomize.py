@@ -36,7 +36,7 @@ def _watch(torch):
 
 
 def _stand_in(torch, count):
-    """To programs alone: PyTorch itself goes on knowing what there is."""
+    """For programs only: PyTorch itself still knows what exists."""
     def instead(name, answer):
         own = getattr(torch.accelerator, name)
         setattr(torch.accelerator, name, lambda *given, **more: own(*given, **more) if sys._getframe(1).f_globals.get(

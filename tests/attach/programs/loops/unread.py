@@ -1,4 +1,4 @@
-"""A weight that is NaN from the beginning, and that nobody reads before step 3."""
+"""A weight that is NaN from the beginning and is not read before step 3."""
 import torch
 from torch import nn
 

@@ -64,7 +64,7 @@ TEST(BadSetting, IsCalledByItsNameInTraining) {
        [](const at::Tensor& w, const at::Tensor& v) { w.addcdiv_(w.grad(), v + 1, kNaN); });
   says("the factor on the weights (1 - learning rate * weight decay; other of aten::mul_) was nan",
        [](const at::Tensor& w, const at::Tensor&) { w.mul_(kNaN); });
-  // What is multiplied into a gradient may be a clip's factor as well.
+  // A factor of a gradient may be a clip's factor as well.
   says("other of aten::mul was nan", [](const at::Tensor& w, const at::Tensor&) { w.sub_(w.grad() * kNaN); });
 }
 

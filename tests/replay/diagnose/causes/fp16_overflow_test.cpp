@@ -209,7 +209,7 @@ TEST(Fp16Overflow, MaskConstantLeavingTheRangeIsNotFp16Overflow) {
                Label::mask_overflow);
 }
 
-/// Whatever saturates on the infinity, and wherever backward makes NaN of it: with a wider range alone the
+/// Whatever saturates on the infinity, and wherever backward makes NaN of it: only with a wider range the
 /// step is finite.
 TEST(Fp16Overflow, BehindAFunctionThatSaturates) {
   const at::Tensor w = leaf(at::tensor({300.f, 1.f, -3.f}));

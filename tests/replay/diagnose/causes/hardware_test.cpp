@@ -14,7 +14,7 @@ TEST(Hardware, ItsSampleIsExplained) {
   EXPECT_FALSE(v.reproduction.bit_exact);
   EXPECT_EQ(v.reproduction.first_mismatch, v.culprit.index);
   EXPECT_EQ(v.precision.verdict, PrecisionVerdict::not_a_precision_matter);
-  // Computed again it is well; with the recorded value put back it is not: that value did it.
+  // Computed again it is finite; with the recorded value put back it is not: that value did it.
   ASSERT_TRUE(v.fix.has_value());
   EXPECT_TRUE(v.fix->verified && v.fix->placebo_failed);
   EXPECT_GT(v.evidence.size(), 4u);
@@ -24,7 +24,7 @@ TEST(Hardware, ItsSampleIsExplained) {
       1);
 }
 
-/// A healthy step of a few ops, recorded; `damage` then changes what was put on record of the op `name`.
+/// A healthy step of a few ops, recorded; `damage` then changes what was recorded of the op `name`.
 Finding damaged(const std::string& name, const std::function<at::Tensor(const at::Tensor& w)>& forward,
                 const std::function<void(SnapshotDoc&)>& more = {}) {
   const at::Tensor w = leaf(at::rand({4, 4}) + 1), x = at::rand({4, 4});

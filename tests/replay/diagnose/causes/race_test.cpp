@@ -19,7 +19,7 @@ TEST(Race, ItsSampleIsExplainedAndTheFixIsVerified) {
   EXPECT_FALSE(v.fix->advice.empty());
 }
 
-/// A batch in memory of somebody else's, which `step` may change between its ops.
+/// A batch in foreign memory, which `step` may change between its ops.
 struct Shared {
   std::vector<float> memory = std::vector<float>(8, 2.f);
   at::Tensor x = at::from_blob(memory.data(), {8});

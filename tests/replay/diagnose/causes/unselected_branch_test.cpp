@@ -34,7 +34,7 @@ TEST(UnselectedBranch, WhereOverPolesAndWhatIsUndefined) {
 }
 
 TEST(UnselectedBranch, ItsPlaceboTouchesOtherElementsOfTheBranch) {
-  // What the logarithm is taken of comes from a bias alone: there a number would heal as well.
+  // The argument of the logarithm comes only from a bias: there a number would help as well.
   const at::Tensor w = leaf(at::tensor({0.f, 2.f, 3.f}));
   StepState state;
   state.parameters = {{"w", w}};
