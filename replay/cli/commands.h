@@ -163,9 +163,10 @@ Result<c10::Device> device_for(const Common& common, const SnapshotDoc& doc);
 Result<RunOptions> run_options(const RunArguments& arguments, const SnapshotDoc& doc);
 
 // replay_file.cpp
-/// Writes per-op statistics of the runs as recorded, in fp32 and in fp64 as tensors
-/// replay/<run>/{amax,nan,inf,zero} of one row per op (ops that wrote nothing: NaN and -1), with the
-/// snapshot's step and rank.
+/// Writes what each op wrote in the runs as recorded, in fp32 and in fp64, how far these two are from the
+/// first, and the culprit's values in all three (replay/verdict/replayed_paths.h says where), beside the
+/// snapshot's step and rank. Runs the step in fp32 and fp64 side by side with the step as recorded; `c` has a
+/// lab. Errors: `io`, as SnapshotWriter.
 Status write_replay_file(const Case& c, const std::string& path);
 
 // version.cpp
