@@ -18,10 +18,12 @@ struct Columns {
   std::vector<std::int64_t> nan, inf, zero;
 };
 
-Columns columns_of(const RunResult& run) {
+/// What an op leaves unwritten on purpose (`empty_like`) is no value of the step.
+Columns columns_of(const SnapshotDoc& doc, const RunResult& run) {
   Columns c;
-  for (const OpOutcome& op : run.ops) {
-    const bool any = op.ran && !op.written.empty();
+  for (std::size_t i = 0; i < run.ops.size(); ++i) {
+    const OpOutcome& op = run.ops[i];
+    const bool any = op.ran && !op.written.empty() && (doc.ops[i].flags & kOpUninitialised) == 0;
     double amax = any ? 0 : std::nan("");
     std::int64_t nan = any ? 0 : -1, inf = nan, zero = nan;
     for (const StatsRow& s : op.written) {
@@ -57,8 +59,9 @@ Status write_column(SnapshotWriter& writer, const std::string& path, DType type,
   return writer.write_tensor(path, TensorView{type, shape, values.data()});
 }
 
-Status write_run(SnapshotWriter& writer, const std::string& name, const RunResult& run) {
-  const Columns c = columns_of(run);
+Status write_run(SnapshotWriter& writer, const SnapshotDoc& doc, const std::string& name,
+                 const RunResult& run) {
+  const Columns c = columns_of(doc, run);
   const auto at = [&](const char* column) { return replayed_column(name, column); };
   if (Status s = write_column(writer, at("amax"), DType::float64, c.amax); !s) return s;
   if (Status s = write_column(writer, at("nan"), DType::int64, c.nan); !s) return s;
@@ -117,8 +120,8 @@ Status write_compared(SnapshotWriter& writer, const Case& c, const std::string& 
   Values values;
   if (c.op() != nullptr) keep_values(*c.op(), c.op_index(), options, values);
   const Result<CompareResult> compared = compare(c.lab()->replayer(), options);
-  if (!compared) return write_run(writer, name, c.whole(precision));
-  if (Status s = write_run(writer, name, compared->other); !s) return s;
+  if (!compared) return write_run(writer, c.doc(), name, c.whole(precision));
+  if (Status s = write_run(writer, c.doc(), name, compared->other); !s) return s;
   const std::string off = replayed_column(name, "off");
   if (Status s = write_column(writer, off, DType::float64, distances(*compared)); !s) return s;
   return write_values(writer, c.op_index(), name, values);
@@ -154,7 +157,7 @@ Status write_replay_file(const Case& c, const std::string& path) {
   auto writer = SnapshotWriter::create(path);
   if (!writer) return writer.error();
   const auto& [recorded, fp32, fp64] = kReplayedRuns;
-  if (Status s = write_run(*writer, recorded, c.whole(Precision::as_recorded)); !s) return s;
+  if (Status s = write_run(*writer, c.doc(), recorded, c.whole(Precision::as_recorded)); !s) return s;
   if (c.op() != nullptr) {
     Values values;
     note_arguments(*c.op(), c.values(c.op_index()).arguments, values);

@@ -30,32 +30,48 @@ bool same_trace(const SnapshotDoc& a, const SnapshotDoc& b) {
          std::equal(a.ops.begin(), a.ops.end(), b.ops.begin(), b.ops.end(), same_op);
 }
 
-/// The doc of a recording; with the statistics and the culprit of its replay if it was recorded without.
-/// `replayed`: there is a verdict, so the replay's file should exist.
-SnapshotDoc told(const SnapshotReader& recorded, const std::string& replay_file, bool replayed,
-                 std::string& error) {
-  SnapshotDoc doc = recorded.doc();
-  const bool needed = doc.basis == "survivors";
-  if (replay_file.empty()) {
-    if (needed && replayed)
+/// What replay left beside a recording; nothing if there is no such file, it can't be read, or it belongs to
+/// another recording. `replayed`: there is a verdict, so the file should exist.
+std::optional<SnapshotReader> replay_of(const SnapshotReader& recorded, const std::string& path,
+                                        bool replayed, std::string& error) {
+  const SnapshotDoc& doc = recorded.doc();
+  if (path.empty()) {
+    if (doc.basis == "survivors" && replayed)
       error = replay_path(recorded.path()) +
               ": is not here, so values of ops are not known; nanquest-replay SNAPSHOT makes it again";
-    return doc;
+    return std::nullopt;
   }
-  const Result<SnapshotReader> replay = open_tasted(replay_file);
-  if (!replay) error = replay.error().text();
-  if (!replay || !needed) return doc;
+  Result<SnapshotReader> replay = open_tasted(path);
+  if (!replay) {
+    error = replay.error().text();
+    return std::nullopt;
+  }
+  if (doc.basis == "survivors" && !replay->doc().ops.empty() && !same_trace(doc, replay->doc())) {
+    error = path + ": is the replay of another recording; make it again with nanquest-replay SNAPSHOT";
+    return std::nullopt;
+  }
+  return std::move(replay).value();
+}
+
+/// The tables of a recording; with the statistics and the culprit of its replay if it was recorded without.
+SnapshotDoc told(const SnapshotReader& recorded, const std::optional<SnapshotReader>& replay) {
+  SnapshotDoc doc = recorded.doc();
+  if (doc.basis != "survivors" || !replay || replay->doc().ops.empty()) return doc;
   const SnapshotDoc& found = replay->doc();
-  if (found.ops.empty()) return doc;  // written by a version that kept no trace
-  if (!same_trace(doc, found)) {
-    error = replay_file + ": is the replay of another recording; make it again with nanquest-replay SNAPSHOT";
-    return doc;
-  }
   doc.stats = found.stats;
   doc.culprit = found.culprit;
   for (std::size_t i = 0; i < doc.tensors.size(); ++i) doc.tensors[i].stats = found.tensors[i].stats;
   for (std::size_t i = 0; i < doc.ops.size(); ++i) doc.ops[i].flags = found.ops[i].flags;
   return doc;
+}
+
+/// The step in fp32 and fp64, if the file has it: files of older versions don't.
+std::optional<Replayed> runs_of(const std::optional<SnapshotReader>& replay, std::size_t ops,
+                                std::string& error) {
+  if (!replay) return std::nullopt;
+  Result<std::optional<Replayed>> runs = read_replayed(*replay, ops);
+  if (!runs) error = runs.error().text();
+  return runs ? std::move(runs).value() : std::nullopt;
 }
 
 /// Intended infinities are those of the verdict, whatever the recording marked as intended.
@@ -93,7 +109,9 @@ SnapshotDoc blamed(SnapshotDoc doc, const std::optional<Verdict>& verdict) {
 OpenIncident::OpenIncident(SnapshotReader opened, const std::string& replay_file,
                            const std::optional<Verdict>& verdict)
     : reader(std::move(opened)),
-      doc(blamed(told(reader, replay_file, verdict.has_value(), replay_error), verdict)),
+      replay(replay_of(reader, replay_file, verdict.has_value(), replay_error)),
+      doc(blamed(told(reader, replay), verdict)),
+      replayed(runs_of(replay, doc.ops.size(), replay_error)),
       trace(doc),
       history(doc.history) {
   Result<std::vector<StoredTensor>> list = list_tensors(reader);
@@ -103,6 +121,15 @@ OpenIncident::OpenIncident(SnapshotReader opened, const std::string& replay_file
     tensors_error = list.error().text();
   const auto batch = std::ranges::find(tensors, "batch", &StoredTensor::group);
   if (batch != tensors.end()) sample_tensor_ = batch->path;
+  if (!replay) return;
+  Result<std::vector<StoredTensor>> more = list_tensors(*replay);
+  if (!more) return;  // an error of this file was noted when its columns were read
+  for (StoredTensor& tensor : *more)
+    if (tensor.group == kReplayedGroup) tensors.push_back(std::move(tensor));
+}
+
+const SnapshotReader& OpenIncident::reader_of(const StoredTensor& tensor) const {
+  return replay && tensor.group == kReplayedGroup ? *replay : reader;
 }
 
 bool OpenIncident::holds(const std::string& path) const {

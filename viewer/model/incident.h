@@ -11,6 +11,7 @@
 #include "probe/snapshot/run_dir.h"
 #include "replay/verdict/verdict.h"
 #include "viewer/model/history.h"
+#include "viewer/model/replayed.h"
 #include "viewer/model/tensors.h"
 #include "viewer/model/trace.h"
 
@@ -70,9 +71,14 @@ struct OpenIncident {
   /// True if a tensor of that path is stored; looks at no file.
   bool holds(const std::string& path) const;
 
+  /// The file that holds the tensor: the snapshot, or its replay.
+  const SnapshotReader& reader_of(const StoredTensor& tensor) const;
+
   SnapshotReader reader;
   std::string replay_error;  ///< why the replay file can't be read, "" if it could or was not needed
-  SnapshotDoc doc;           ///< with the culprit of the verdict, where there is one
+  std::optional<SnapshotReader> replay;  ///< what nanquest-replay left beside the snapshot
+  SnapshotDoc doc;                       ///< with the culprit of the verdict, where there is one
+  std::optional<Replayed> replayed;      ///< the step in fp32 and fp64
   TraceView trace;
   History history;  ///< the steps before it, as stored in the snapshot
   std::vector<StoredTensor> tensors;

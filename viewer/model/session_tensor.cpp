@@ -64,7 +64,7 @@ const TensorDetail* Session::tensor_detail() {
   detail_path_ = selection_.tensor;
   for (const StoredTensor& tensor : incident_->tensors) {
     if (tensor.path != selection_.tensor) continue;
-    Result<TensorDetail> detail = load_detail(incident_->reader, tensor, kReadElements, progress_);
+    Result<TensorDetail> detail = load_detail(incident_->reader_of(tensor), tensor, kReadElements, progress_);
     if (detail)
       detail_ = std::make_shared<TensorDetail>(std::move(detail).value());
     else
@@ -77,7 +77,7 @@ const TensorSlice* Session::tensor_slice(std::int64_t plane) {
   const TensorDetail* detail = tensor_detail();
   if (detail == nullptr || read_slice(plane) != nullptr) return read_slice(plane);
   slice_.reset();
-  Result<TensorSlice> slice = load_slice(incident_->reader, detail->tensor, plane);
+  Result<TensorSlice> slice = load_slice(incident_->reader_of(detail->tensor), detail->tensor, plane);
   slice_path_ = detail->tensor.path;
   slice_plane_ = plane;
   if (slice)
@@ -114,7 +114,8 @@ bool Session::elements_wait() const {
 const ElementPage* Session::elements() {
   const TensorDetail* detail = tensor_detail();
   if (detail == nullptr || !elements_wait()) return read_elements();
-  Result<ElementPage> page = load_elements(incident_->reader, detail->tensor, shown_element());
+  Result<ElementPage> page =
+      load_elements(incident_->reader_of(detail->tensor), detail->tensor, shown_element());
   elements_path_ = selection_.tensor;
   elements_.reset();
   if (page)
@@ -133,7 +134,7 @@ Result<std::string> Session::select_bad(Direction direction) {
   if (detail != nullptr && !detail->partial && detail->scan.non_finite() == 0)
     return tensor->name + ": every element is finite";
   const Result<std::optional<std::uint64_t>> found =
-      find_bad(incident_->reader, *tensor, from, direction, progress_);
+      find_bad(incident_->reader_of(*tensor), *tensor, from, direction, progress_);
   if (!found) return found.error();
   if (!*found) return tensor->name + ": every element is finite";
   const std::uint64_t at = **found;

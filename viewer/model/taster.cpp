@@ -135,7 +135,7 @@ void taste(Taste as, const std::string& path) {
   constexpr std::uint64_t most = std::uint64_t{1} << 30;
   std::uint64_t read = 0;
   for (const StoredTensor& tensor : incident.tensors)
-    if (const auto detail = load_detail(incident.reader, tensor);
+    if (const auto detail = load_detail(incident.reader_of(tensor), tensor);
         detail && (read += detail->scan.count * 8) > most)
       break;
 }

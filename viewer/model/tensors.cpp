@@ -16,14 +16,12 @@ constexpr std::int64_t kWrap = 64;  // row length of a one-dimensional tensor
 
 std::string group_of(const std::string& path) {
   const std::string head = path.substr(0, path.find('/'));
-  return head == "trace" ? "step data" : head;
+  return head == "trace" ? "step data" : head == "values" ? kReplayedGroup : head;
 }
 
 int group_rank(const std::string& group) {
   constexpr const char* order[] = {"parameters", "buffers", "batch", "step data", "optimizer"};
-  for (int i = 0; i < 5; ++i)
-    if (group == order[i]) return i;
-  return 5;
+  return static_cast<int>(std::ranges::find(order, group) - std::begin(order));
 }
 
 }  // namespace

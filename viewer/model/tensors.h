@@ -17,11 +17,14 @@
 
 namespace nanquest::viewer {
 
+/// The group of the culprit's values, as nanquest-replay wrote them.
+inline constexpr const char* kReplayedGroup = "replayed";
+
 /// One stored tensor.
 struct StoredTensor {
   std::string path;   ///< in the file: "parameters/blocks.0.mlp.weight"
   std::string name;   ///< for people: "blocks.0.mlp.weight"
-  std::string group;  ///< "parameters", "buffers", "optimizer", "batch", "step data"
+  std::string group;  ///< "parameters", "buffers", "optimizer", "batch", "step data", "replayed"
   DType dtype = DType::uint8;
   std::vector<std::int64_t> shape;
   std::uint64_t bytes = 0;

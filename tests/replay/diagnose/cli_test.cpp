@@ -4,6 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "probe/numerics/scan.h"
 #include "probe/snapshot/reader.h"
 #include "probe/snapshot/seal.h"
 #include "tests/replay/diagnose/programs.h"
@@ -65,6 +66,31 @@ TEST_F(Cli, PrintsTheVerdictAndLeavesThreeFiles) {
   ASSERT_TRUE(nan.ok()) << nan.error().text();
   const auto* counts = reinterpret_cast<const std::int64_t*>(nan->bytes.data());
   EXPECT_EQ(counts[json["culprit"]["index"].get<std::size_t>()], 1);
+
+  // How far fp64 is at the op before the division, held against what the command `compare` says of it.
+  const auto compared =
+      nlohmann::json::parse(replay("-q compare --json '" + snapshot + "' --precision fp64").out);
+  const auto off = reader->read_tensor("replay/fp64/off");
+  ASSERT_TRUE(off.ok()) << off.error().text();
+  const auto* distance = reinterpret_cast<const double*>(off->bytes.data());
+  int held = 0;
+  for (const auto& row : compared["rows"]) {
+    if (row["non_finite_recorded"] != 0 || row["non_finite_other"] != 0) continue;
+    EXPECT_GE(distance[row["op"].get<std::size_t>()], row["max_abs"].get<double>());
+    ++held;
+  }
+  EXPECT_GT(held, 0);
+  // The culprit's values: what it read is alike in all three runs, what it gave holds the infinity in all of
+  // them.
+  const std::int64_t culprit = json["culprit"]["index"].get<std::int64_t>();
+  for (const char* run : {"as_recorded", "fp32", "fp64"}) {
+    const auto output = reader->read_tensor("values/op " + std::to_string(culprit) + "/output/" + run);
+    ASSERT_TRUE(output.ok()) << output.error().text();
+    EXPECT_EQ(output->dtype, std::string(run) == "fp64" ? DType::float64 : DType::float32) << run;
+    EXPECT_GT(scan(output->dtype, output->bytes.data(), output->bytes.size() / dtype_size(output->dtype))
+                  .non_finite(),
+              0u);
+  }
 
   // A second time with the pattern *.h5, which matches one of the three files too.
   const Output again = replay("'" + snapshot + "' '" + (scratch_ / "div_zero.replay.h5") + "'");

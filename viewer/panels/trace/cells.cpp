@@ -67,4 +67,19 @@ void draw_bad(const ValueRange& r) {
   clipped_text(bad_text(r.nan, r.pos_inf, r.neg_inf), ImGui::GetContentRegionAvail().x);
 }
 
+void draw_replayed(const OpenIncident& incident, OpId op) {
+  const auto cell = [](const std::string& text, bool far) {
+    if (!ImGui::TableNextColumn()) return;
+    if (far) ImGui::PushStyleColor(ImGuiCol_Text, colour().vermillion);
+    clipped_text(text, ImGui::GetContentRegionAvail().x);
+    if (far) ImGui::PopStyleColor();
+  };
+  const Replayed none;
+  const Replayed& again = incident.replayed ? *incident.replayed : none;
+  const auto recorded = again.recorded.at(op), fp32 = again.fp32.at(op), fp64 = again.fp64.at(op);
+  cell(replayed_text(fp32), fp32 && fp32->non_finite() > 0);
+  cell(replayed_text(fp64), fp64 && fp64->non_finite() > 0);
+  cell(off_text(recorded, fp64), far_off(recorded, fp64));
+}
+
 }  // namespace nanquest::viewer

@@ -12,6 +12,9 @@ void draw_op_mark(OpMark mark);
 void draw_room(const ValueRange& range);
 /// How many of the values are not finite; nothing if none is.
 void draw_bad(const ValueRange& range);
+/// Three columns of the table: what the op wrote in fp32 and in fp64, and how far it was from the latter as
+/// recorded.
+void draw_replayed(const OpenIncident& incident, OpId op);
 /// Where the chosen op is, which ops made its inputs, which read its outputs, the path to the loss.
 void draw_op_details(UiState& state, const OpenIncident& incident);
 

@@ -13,15 +13,31 @@
 namespace nanquest::viewer {
 namespace {
 
-enum Column { c_op, c_mark, c_name, c_module, c_phase, c_formats, c_read, c_written, c_room, c_bad, c_count };
+enum Column {
+  c_op,
+  c_mark,
+  c_name,
+  c_module,
+  c_phase,
+  c_formats,
+  c_read,
+  c_written,
+  c_room,
+  c_bad,
+  c_fp32,
+  c_fp64,
+  c_off,
+  c_count
+};
 
-void setup_columns(bool wide, bool narrow, std::size_t ops) {
+void setup_columns(bool wide, bool narrow, const OpenIncident& incident) {
   const float em = ImGui::GetFontSize();
   const auto fixed = [&](const char* name, float ems, bool shown = true) {
     ImGui::TableSetupColumn(
         name, ImGuiTableColumnFlags_WidthFixed | (shown ? 0 : ImGuiTableColumnFlags_DefaultHide), em * ems);
   };
-  ImGui::TableSetupColumn("Op", ImGuiTableColumnFlags_WidthFixed, column_width(std::to_string(ops), 2.6f));
+  ImGui::TableSetupColumn("Op", ImGuiTableColumnFlags_WidthFixed,
+                          column_width(std::to_string(incident.trace.size()), 2.6f));
   fixed("##mark", 1.1f);
   ImGui::TableSetupColumn("Name", ImGuiTableColumnFlags_WidthStretch, 1.2f);
   ImGui::TableSetupColumn("Module", ImGuiTableColumnFlags_WidthStretch, 1.0f);
@@ -31,11 +47,16 @@ void setup_columns(bool wide, bool narrow, std::size_t ops) {
   fixed("Amax", 4.6f, !narrow);
   fixed(wide ? "Headroom, bits" : "Headroom", wide ? 7.0f : 5.2f);
   fixed("Not finite", wide ? 8.0f : 5.6f);
+  const bool again = incident.replayed.has_value();
+  fixed("In fp32", 5.2f, again && wide);
+  fixed("In fp64", 5.2f, again && !narrow);
+  fixed("Off fp64", 5.2f, again && !narrow);
   ImGui::TableSetupScrollFreeze(0, 1);
   ImGui::TableHeadersRow();
 }
 
-void row_of(UiState& state, const TraceView& trace, OpId op) {
+void row_of(UiState& state, const OpenIncident& incident, OpId op) {
+  const TraceView& trace = incident.trace;
   const TraceLine line = trace.line(op);
   const bool chosen = chosen_op(state) == op;
   ImGui::PushID(op.row());
@@ -61,6 +82,7 @@ void row_of(UiState& state, const TraceView& trace, OpId op) {
   text(amax_text(line.written));
   if (ImGui::TableNextColumn()) draw_room(line.written);
   if (ImGui::TableNextColumn()) draw_bad(line.written);
+  draw_replayed(incident, op);
   ImGui::PopID();
 }
 
@@ -91,7 +113,7 @@ void op_table(TracePanel& view, UiState& state, const OpenIncident& incident, fl
                                 ImGuiTableFlags_NoSavedSettings;
   if (!ImGui::BeginTable(wide ? "ops wide" : narrow ? "ops narrow" : "ops", c_count, flags, {0, height}))
     return;
-  setup_columns(wide, narrow, incident.trace.size());
+  setup_columns(wide, narrow, incident);
   int chosen = -1;
   const std::vector<OpId>& ops = view.visible_ops;
   const auto found = std::lower_bound(ops.begin(), ops.end(), chosen_op(state));
@@ -106,7 +128,7 @@ void op_table(TracePanel& view, UiState& state, const OpenIncident& incident, fl
   clipper.Begin(static_cast<int>(ops.size()));
   while (clipper.Step())
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i)
-      row_of(state, incident.trace, *(ops.begin() + i));
+      row_of(state, incident, *(ops.begin() + i));
   ImGui::EndTable();
 }
 
@@ -145,6 +167,13 @@ void TracePanel::draw(UiState& state) {
       ImGui::SameLine();
       if (ImGui::SmallButton(label.c_str())) state.session.select_op(early.row());
     }
+  }
+  if (const OpId op = incident->replayed ? incident->replayed->first_divergence() : OpId{}) {
+    const std::string label = "First divergence from fp64: op " + std::to_string(op.row());
+    ImGui::SameLine();
+    if (ImGui::GetContentRegionAvail().x > ImGui::CalcTextSize(label.c_str()).x + 30 &&
+        ImGui::SmallButton(label.c_str()))
+      state.session.select_op(op.row());
   }
   arrows(state, visible_ops);
   scroll_to_op = scroll_to_op || state.session.selection().op != seen_op;

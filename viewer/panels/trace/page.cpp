@@ -17,14 +17,31 @@ std::string range_text(const ValueRange& range) {
   return text;
 }
 
-PageTable::Row row_of(const TraceView& trace, OpId op, bool chosen) {
-  const TraceLine l = trace.line(op);
-  return {{std::to_string(op.row()), chosen ? ">" : "", mark_words(trace.mark(op)),
-           std::string(phase_name(l.phase)), l.name, l.module, l.read_formats + "->" + l.write_format,
-           range_text(l.read), range_text(l.written),
-           bad_text(l.written.nan, l.written.pos_inf, l.written.neg_inf)},
-          Sign::none,
-          Link::to_op(op.row())};
+PageTable::Row row_of(const OpenIncident& incident, OpId op, bool chosen) {
+  const TraceLine l = incident.trace.line(op);
+  PageTable::Row row = {{std::to_string(op.row()), chosen ? ">" : "", mark_words(incident.trace.mark(op)),
+                         std::string(phase_name(l.phase)), l.name, l.module,
+                         l.read_formats + "->" + l.write_format, range_text(l.read), range_text(l.written),
+                         bad_text(l.written.nan, l.written.pos_inf, l.written.neg_inf)},
+                        Sign::none,
+                        Link::to_op(op.row())};
+  if (const std::optional<Replayed>& again = incident.replayed) {
+    const auto fp64 = again->fp64.at(op);
+    row.cells.insert(row.cells.end(), {replayed_text(again->fp32.at(op)), replayed_text(fp64),
+                                       off_text(again->recorded.at(op), fp64)});
+  }
+  return row;
+}
+
+/// "first divergence from fp64: op 352 aten::mul in transformer.h.2.mlp.act: finite in fp64 alone".
+std::string divergence_text(const OpenIncident& incident) {
+  if (!incident.replayed) return "";
+  const OpId op = incident.replayed->first_divergence();
+  if (!op) return "fp64 stays near the step as recorded at every op";
+  const TraceLine l = incident.trace.line(op);
+  return "first divergence from fp64: op " + std::to_string(op.row()) + " " + l.name +
+         (l.module.empty() ? "" : " in " + l.module) + ": " +
+         off_text(incident.replayed->recorded.at(op), incident.replayed->fp64.at(op));
 }
 
 /// "path to the loss from op 12: 13 aten::add, 14 aten::sum".
@@ -57,6 +74,7 @@ PanelPage page_of_trace(Session& session, Extent extent) {
     page.facts.push_back({"", "op " + std::to_string(chosen) + " comes from " + source});
   if (const std::string path = chosen == kNone ? "" : path_text(trace, OpId{chosen}); !path.empty())
     page.facts.push_back({"", path});
+  if (const std::string text = divergence_text(*incident); !text.empty()) page.facts.push_back({"", text});
   PageTable table;
   table.columns = {{"op", true},
                    {""},
@@ -68,8 +86,10 @@ PanelPage page_of_trace(Session& session, Extent extent) {
                    {"read amax (headroom)"},
                    {"written amax (headroom)"},
                    {"not finite"}};
+  if (incident->replayed)
+    table.columns.insert(table.columns.end(), {{"max |x| in fp32", true}, {"in fp64", true}, {"off fp64"}});
   for (std::size_t i = first; i < last; ++i)
-    table.rows.push_back(row_of(trace, OpId{i}, static_cast<std::int32_t>(i) == chosen));
+    table.rows.push_back(row_of(*incident, OpId{i}, static_cast<std::int32_t>(i) == chosen));
   page.tables.push_back(std::move(table));
   return page;
 }
