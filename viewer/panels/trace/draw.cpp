@@ -132,6 +132,16 @@ void op_table(TracePanel& view, UiState& state, const OpenIncident& incident, fl
   ImGui::EndTable();
 }
 
+/// A button beside the last item that chooses the op; nothing if there is no such op, or no room.
+void offer_op(UiState& state, const char* what, OpId op) {
+  if (!op) return;
+  const std::string label = std::string(what) + ": op " + std::to_string(op.row());
+  const float right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
+  if (right - ImGui::GetItemRectMax().x <= ImGui::CalcTextSize(label.c_str()).x + 30) return;
+  ImGui::SameLine();
+  if (ImGui::SmallButton(label.c_str())) state.session.select_op(op.row());
+}
+
 }  // namespace
 
 std::unique_ptr<PanelView> trace_view() {
@@ -160,21 +170,9 @@ void TracePanel::draw(UiState& state) {
           ? counted(incident->trace.size(), "op")
           : grouped(visible_ops.size()) + " of " + counted(incident->trace.size(), "op");
   ImGui::TextDisabled("%s", shown.c_str());
-  if (const OpId early = incident->trace.first_tight()) {
-    const std::string label = "First with under 1 bit of headroom: op " + std::to_string(early.row());
-    const float right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
-    if (right - ImGui::GetItemRectMax().x > ImGui::CalcTextSize(label.c_str()).x + 30) {
-      ImGui::SameLine();
-      if (ImGui::SmallButton(label.c_str())) state.session.select_op(early.row());
-    }
-  }
-  if (const OpId op = incident->replayed ? incident->replayed->first_divergence() : OpId{}) {
-    const std::string label = "First divergence from fp64: op " + std::to_string(op.row());
-    ImGui::SameLine();
-    if (ImGui::GetContentRegionAvail().x > ImGui::CalcTextSize(label.c_str()).x + 30 &&
-        ImGui::SmallButton(label.c_str()))
-      state.session.select_op(op.row());
-  }
+  offer_op(state, "First with under 1 bit of headroom", incident->trace.first_tight());
+  if (incident->replayed)
+    offer_op(state, "First divergence from fp64", incident->replayed->first_divergence());
   arrows(state, visible_ops);
   scroll_to_op = scroll_to_op || state.session.selection().op != seen_op;
   seen_op = state.session.selection().op;
