@@ -1,7 +1,6 @@
-// Where a step begins and ends, and the gate before its update.
+// Where a step begins and ends. The gate before its update: gate.cpp.
 #include <ATen/ATen.h>
 
-#include <cmath>
 #include <utility>
 
 #include "probe/attach/session.h"
@@ -12,6 +11,7 @@ void AttachSession::pause() {
   safely("a pause", [&] {
     const bool was = machine_.paused();
     machine_.pause();
+    hear(Hear::all);
     if (was) return;
     trace_.keeps = false;
     close_trace();
@@ -48,6 +48,7 @@ StepAnswer AttachSession::before_update(const Update& update, const Weights& wei
     if (gradients_follow) cut_tape("the optimizer computes gradients itself");
     tensors_.bind(weights);
     machine_.update_begins(weights.numbers, gradients_follow);
+    hear(Hear::earlier);
     // Ops after the program wrote a weight itself get their phase from their data (settle_phases).
     if (machine_.stage() != by_hand) (void)set_phase(Phase::optimizer);
     if (!machine_.on_record()) return;
@@ -66,50 +67,6 @@ StepAnswer AttachSession::before_update(const Update& update, const Weights& wei
   return answer;
 }
 
-StepAnswer AttachSession::judge(const Update& update) {
-  StepAnswer answer;
-  safely("the gate", [&] {
-    const std::int64_t now = answer.step = step();
-    if (machine_.paused()) {
-      norm_.reset();
-      return;
-    }
-    const GateResult seen = gate_.run(1.0, losses_.total());
-    loss_ = losses_.empty() ? std::numeric_limits<double>::quiet_NaN() : seen.loss;
-    if (norm_.defined() && !norm_.is_cpu()) norm_bad_ = !holds_finite(norm_);
-    norm_.reset();
-    answer.gate = judge_.judge(seen, {.loss_scale = update.loss_scale,
-                                      .scaler_acts = update.scale_overflow,
-                                      .norm_bad = norm_bad_,
-                                      .min_loss_scale = options_.probe.min_loss_scale});
-    if (answer.gate == Gate::scale_overflow) answer.told = judge_.calibration();
-    loss_scale_ = update.loss_scale;
-    machine_.gate_answered(now, answer.gate);
-    if (!history_.join(now))
-      history_.begin(
-          {.step = now, .lr = update.lr, .loss_scale = update.loss_scale, .sample_ids = sample_ids_});
-    history_.gated(answer.gate, seen, gate_);
-    if (options_.tape > 0 && rounds_ && !machine_.in_closure())
-      rounds_->recorder().passed_gate({.step = now, .rate = update.lr, .loss = loss_}, losses_.telling());
-    answer.gradients_bad = !seen.finite() || norm_bad_;
-    answer.scale_overflow = answer.gate == Gate::scale_overflow;
-    if (answer.gate == Gate::non_finite && !machine_.reported())
-      write_incident(answer.gate, {what_is_bad(seen, norm_bad_)}, answer);
-    report_damage(answer, /*update_made=*/false);
-    answer.skip = options_.skip_bad_updates && answer.gate == Gate::non_finite;
-    if (!check_.beginning_known())
-      add(answer.told, check_.began(now, check_.bad_now(), answer.gate != Gate::ok));
-    if (answer.gate == Gate::ok) check_.was_well();
-    if (machine_.on_record() && answer.gate == Gate::ok && !machine_.reported()) {
-      foresee(answer);  // as long as the device has no new work since the gate waited for it
-      rounds_->healthy(now, tensors_.names(), batch_);
-    }
-    if (machine_.on_record() && !machine_.in_closure()) pass_gate(answer, std::isfinite(update.lr));
-    if (machine_.in_closure()) losses_.clear();  // each evaluation is judged on its own
-  });
-  return answer;
-}
-
 bool AttachSession::watches_update() {
   if (options_.probe.level == Level::watch || options_.record_steps.count(step())) return true;
   at::Device device = at::kCPU;
@@ -117,7 +74,7 @@ bool AttachSession::watches_update() {
   return rounds_->affords(bytes, device);
 }
 
-void AttachSession::pass_gate(StepAnswer& answer, bool rate_is_finite) {
+void AttachSession::pass_gate(StepAnswer& answer, bool rate_is_finite, bool later) {
   if (trace_.watched) {
     if (watches_update()) {
       rounds_->watch_update();  // its damage is reported in this step: it need not stay
@@ -133,8 +90,8 @@ void AttachSession::pass_gate(StepAnswer& answer, bool rate_is_finite) {
     const bool asked = options_.record_steps.count(step()) > 0 || !rate_is_finite;
     at::Device device = at::kCPU;
     const std::uint64_t bytes = tensors_.bytes_of_update(device);
-    trace_.keeps = rounds_->begin_update(bytes, device, asked);
-    if (trace_.keeps) return;
+    trace_.keeps = rounds_->begin_update(bytes, device, asked, /*hold=*/later);
+    if (trace_.keeps || later) return;
   }
   write_recording(answer);
   close_trace();
@@ -161,6 +118,7 @@ StepAnswer AttachSession::after_update() {
     undo_.forget();
     sample_ids_.clear();
     machine_.update_ends();
+    hear(Hear::come);
   });
   return answer;
 }

@@ -83,6 +83,7 @@ StepAnswer AttachSession::look_back(Fact::Kind how) {
 }
 
 void AttachSession::give_up_step() {
+  hear(Hear::all);
   if (!machine_.paused()) {
     const GateResult seen = gate_.run(1.0, losses_.telling());
     history_.begin({.step = step(), .loss_scale = loss_scale_, .sample_ids = sample_ids_});

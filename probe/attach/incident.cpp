@@ -18,7 +18,8 @@ RoundFacts AttachSession::facts_of_round() {
           sample_ids_,
           batch_,
           machine_.on_record() && trace_.weights_finite,
-          machine_.on_record() && trace_.states_finite};
+          machine_.on_record() && trace_.states_finite,
+          trace_.outcome};
 }
 
 StepState AttachSession::state_of_step(const RoundFacts& facts) const {
@@ -40,9 +41,9 @@ AttachSession::Pages::Pages(AttachSession& session, record::Step& step, RoundFac
 SnapshotDoc& AttachSession::Pages::doc() {
   // Loss and gradients of a step that is over are gone.
   if (!tables_)
-    tables_.emplace(session_.rounds_->tables(step_, session_.tensors_.names(),
-                                             runs_ ? session_.batch_ : facts_.batch,
-                                             runs_ ? session_.computed() : RoundResults(), named_));
+    tables_.emplace(session_.rounds_->tables(
+        step_, session_.tensors_.names(), runs_ ? session_.batch_ : facts_.batch,
+        runs_ ? session_.computed() : RoundResults{{}, {}, &facts_.outcome}, named_));
   return tables_->recording.doc;
 }
 
@@ -70,11 +71,6 @@ void AttachSession::Pages::complete(Facts& told) {
   add_text(told, one_line(complaint));
 }
 
-bool AttachSession::loss_is_bad() const {
-  const at::Tensor loss = losses_.telling();
-  return loss.defined() && !holds_finite(loss);
-}
-
 StateCheck::Blame AttachSession::blamed_so_far(Pages* pages) {
   if (!pages || !trace_.watched) return {};
   return check_.blame(pages->doc(),
@@ -82,23 +78,28 @@ StateCheck::Blame AttachSession::blamed_so_far(Pages* pages) {
 }
 
 void AttachSession::write_incident(Gate gate, const Facts& what, StepAnswer& answer, bool update_made,
-                                   Pages* pages) {
-  machine_.report();
+                                   Pages* pages, const Awaited* late) {
+  const std::int64_t number = late ? late->step : step();
+  machine_.report(number);
   std::optional<Pages> made;
-  if (!pages && on_record()) pages = &made.emplace(*this, *rounds_->now(), facts_of_round());
+  const Rounds::Kept* const over = late && rounds_ ? rounds_->kept(late->round) : nullptr;
+  if (over)
+    pages = &made.emplace(*this, *rounds_->of(*over), over->facts);
+  else if (!pages && number == step() && on_record())
+    pages = &made.emplace(*this, *rounds_->now(), facts_of_round());
   const bool first = writer_.count() + writer_.muted() == 0;
   const auto bad = first ? StateCheck::Names() : check_.bad_now();
   const auto blamed = [&] { return blamed_so_far(pages); };
   if (const auto carried = check_.of_last_incident(bad, update_made, blamed)) {
-    if (writer_.carry_on()) answer.told.push_back(check_.carried_on(step(), *carried, writer_.last_step()));
+    if (writer_.carry_on()) answer.told.push_back(check_.carried_on(number, *carried, writer_.last_step()));
     return;
   }
   const StateCheck::Blame blame = writer_.mutes_any() ? blamed() : StateCheck::Blame();
   const bool muted = writer_.mutes(blame.op, blame.module);
-  writer_.begin(step(), muted);
+  writer_.begin(number, muted);
   check_.incident(/*gate_failed=*/gate != Gate::ok && !update_made);
   Facts told = what;
-  told.front().step = step();
+  told.front().step = number;
   if (muted) {
     told.push_back({Fact::muted, blame.op, blame.module});
     return add(answer.told, writer_.end(gate, "", told));
@@ -107,18 +108,19 @@ void AttachSession::write_incident(Gate gate, const Facts& what, StepAnswer& ans
   if (options_.probe.level < Level::trace)
     told.push_back({Fact::level_keeps_none});
   else
-    answer.file = write_file(gate, told, update_made, pages);
+    answer.file = write_file(gate, told, update_made, pages, late);
   add(told, writer_.end(gate, answer.file, told));
   add(answer.told, std::move(told));
 }
 
-std::string AttachSession::write_file(Gate gate, Facts& told, bool update_made, Pages* pages) {
+std::string AttachSession::write_file(Gate gate, Facts& told, bool update_made, Pages* pages,
+                                      const Awaited* late) {
   std::string spoiled;
-  const Rounds::Kept* origin = round_that_spoiled(spoiled, update_made);
+  const Rounds::Kept* origin = round_that_spoiled(spoiled, update_made, late);
   if (!origin && !pages) {
-    told.push_back({graph_ran_in_ == step() ? Fact::graph_ran
-                    : update_made           ? Fact::update_not_kept
-                                            : Fact::nothing_recorded});
+    told.push_back({graph_ran_in_ == (late ? late->step : step()) ? Fact::graph_ran
+                    : update_made                                 ? Fact::update_not_kept
+                                                                  : Fact::nothing_recorded});
     add_text(told, rounds_->why_not());
     return "";
   }
@@ -127,17 +129,21 @@ std::string AttachSession::write_file(Gate gate, Facts& told, bool update_made, 
     told.push_back({.kind = Fact::update_spoiled, .name = spoiled, .since = origin->facts.step});
     pages = &earlier.emplace(*this, *rounds_->of(*origin), origin->facts);
   }
-  const std::string file = writer_.write({gate, loss_is_bad()}, *pages, told);
+  const at::Tensor loss = (late ? late->losses : losses_).telling();
+  const std::string file = writer_.write({gate, loss.defined() && !holds_finite(loss)}, *pages, told);
   check_.arrived(pages->arrived_by());
   if (origin)
     rounds_->told(*origin);
-  else
+  else if (!late)
     trace_.keeps = false;  // it has been reported
   return file;
 }
 
-const Rounds::Kept* AttachSession::round_that_spoiled(std::string& name, bool update_made) {
+const Rounds::Kept* AttachSession::round_that_spoiled(std::string& name, bool update_made,
+                                                      const Awaited* late) {
   if (rounds_->keeps_none()) return nullptr;
+  const Rounds::Kept* const over = late ? rounds_->kept(late->round) : nullptr;
+  if (late && !over && !machine_.on_record()) return nullptr;
   const Names& names = tensors_.names();
   for (const NamedList* list : {&names.parameters, &names.states}) {
     // Before its update, an optimizer's state has harmed nothing in this step.
@@ -148,13 +154,13 @@ const Rounds::Kept* AttachSession::round_that_spoiled(std::string& name, bool up
     const std::string found = bad.front().substr(word.size() + 1);
     const at::Tensor tensor = list->named(found);
     // Was it so when this step began?
-    if (machine_.on_record()) {
-      const at::Tensor first = rounds_->first_value(tensor);
+    if (over || machine_.on_record()) {
+      const at::Tensor first = rounds_->first_value(tensor, over);
       if (first.defined() && all_finite(first)) continue;
     }
     name = found;
     return rounds_->round_that_spoiled(
-        tensor, machine_.on_record(),
+        tensor, over ? over->number : rounds_->number() + (machine_.on_record() ? 0 : 1),
         list == &names.parameters ? &RoundFacts::weights_finite : &RoundFacts::states_finite);
   }
   return nullptr;

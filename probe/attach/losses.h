@@ -26,6 +26,7 @@ class Losses {
   bool empty() const { return all_.empty(); }
   /// All of them added up; undefined if there are none. Does not wait for a device.
   at::Tensor total() const;
+  const std::vector<at::Tensor>& all() const { return all_; }
   /// The first one that is not finite, otherwise the last; undefined if there are none. Waits for devices.
   at::Tensor telling() const;
   /// Whether one of them is NaN or Inf, as far as this is known without waiting for a device.

@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -23,20 +24,29 @@ std::unique_ptr<AttachSession>& session() {
   return *one;
 }
 
+nlohmann::json json_of(const StepAnswer& answer) {
+  return {{"incident", answer.incident},
+          {"stops", answer.stops},
+          {"forecast", answer.forecast},
+          {"step", answer.step},
+          {"skip", answer.skip},
+          {"gradients_bad", answer.gradients_bad},
+          {"scale_overflow", answer.scale_overflow},
+          {"summary", text_of(answer.told)},
+          {"file", answer.file}};
+}
+
+/// The answer, with those of earlier steps that came late.
 std::string to_json(const StepAnswer& answer) {
-  std::string summary = text_of(answer.told);
+  nlohmann::json json = json_of(answer);
+  std::string summary = json["summary"];
   append(summary, session()->trouble());
-  if (summary.empty() && !answer.skip) return "";
-  return nlohmann::json{{"incident", answer.incident},
-                        {"stops", answer.stops},
-                        {"forecast", answer.forecast},
-                        {"step", answer.step},
-                        {"skip", answer.skip},
-                        {"gradients_bad", answer.gradients_bad},
-                        {"scale_overflow", answer.scale_overflow},
-                        {"summary", summary},
-                        {"file", answer.file}}
-      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const std::vector<StepAnswer> late = session()->late_answers();
+  if (summary.empty() && !answer.skip && late.empty()) return "";
+  json["summary"] = summary;
+  json["earlier"] = nlohmann::json::array();
+  for (const StepAnswer& each : late) json["earlier"].push_back(json_of(each));
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::string start(const std::string& json) {
@@ -90,15 +100,25 @@ void name_tensor(const std::string& kind, const std::string& name, const at::Ten
   if (session()) session()->name(kind, name, tensor);
 }
 
-std::string before_update(double lr, double loss_scale, bool scale_overflow, std::vector<at::Tensor> weights,
+using MaybeTensor = std::optional<at::Tensor>;
+
+Update update_of(double lr, double loss_scale, bool scale_overflow, const MaybeTensor& scale,
+                 const MaybeTensor& found_inf) {
+  return {lr, loss_scale, scale_overflow, scale.value_or(at::Tensor()), found_inf.value_or(at::Tensor())};
+}
+
+std::string before_update(double lr, double loss_scale, bool scale_overflow, const MaybeTensor& scale,
+                          const MaybeTensor& found_inf, std::vector<at::Tensor> weights,
                           std::vector<std::int64_t> numbers, bool gradients_follow) {
   if (!session()) return "";
-  return to_json(session()->before_update({lr, loss_scale, scale_overflow},
+  return to_json(session()->before_update(update_of(lr, loss_scale, scale_overflow, scale, found_inf),
                                           {std::move(weights), std::move(numbers)}, gradients_follow));
 }
 
-std::string judge(double lr, double loss_scale, bool scale_overflow) {
-  return session() ? to_json(session()->judge({lr, loss_scale, scale_overflow})) : "";
+std::string judge(double lr, double loss_scale, bool scale_overflow, const MaybeTensor& scale,
+                  const MaybeTensor& found_inf) {
+  if (!session()) return "";
+  return to_json(session()->judge(update_of(lr, loss_scale, scale_overflow, scale, found_inf)));
 }
 
 std::string clipped(const at::Tensor& norm, std::vector<at::Tensor> weights,
@@ -142,10 +162,11 @@ TORCH_LIBRARY(nanquest, m) {
   m.def("between_steps() -> bool", &Of<&AttachSession::between_steps>::op);
   m.def("begin_aside() -> ()", &Of<&AttachSession::begin_aside>::op);
   m.def(
-      "before_update(float lr, float loss_scale, bool scale_overflow, Tensor[] weights, int[] numbers, "
-      "bool gradients_follow) -> str",
+      "before_update(float lr, float loss_scale, bool scale_overflow, Tensor? scale, Tensor? found_inf, "
+      "Tensor[] weights, int[] numbers, bool gradients_follow) -> str",
       &before_update);
-  m.def("judge(float lr, float loss_scale, bool scale_overflow) -> str", &judge);
+  m.def("judge(float lr, float loss_scale, bool scale_overflow, Tensor? scale, Tensor? found_inf) -> str",
+        &judge);
   m.def("after_update() -> str", &Of<&AttachSession::after_update>::op);
   m.def("note_scaled(Tensor scaled, Tensor loss) -> ()", &Of<&AttachSession::note_scaled>::op);
   m.def("begin_backward(Tensor[] roots, bool accumulates) -> ()", &Of<&AttachSession::begin_backward>::op);

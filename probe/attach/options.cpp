@@ -79,6 +79,9 @@ Result<AttachOptions> parse_options(const std::string& text) {
   reader.read("few_files_from", options.few_files_from);
   reader.read("record_steps", options.record_steps);
   reader.read("on_incident", on_incident);
+  reader.read("gate", options.gate_later, {{"later", true}, {"now", false}});
+  // What others do must be decided before the update.
+  options.gate_later = options.gate_later && on_incident == "continue";
   reader.read("on_forecast", options.forecast, {{"say", true}, {"stop", true}, {"off", false}});
   reader.read("max_disk", options.max_disk);
   reader.read("frozen_weights", options.probe.frozen_weights,

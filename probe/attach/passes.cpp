@@ -14,6 +14,7 @@ StepAnswer AttachSession::begin_forward() {
   listen();
   safely("a new step", [&] {
     if (!machine_.in_closure()) (void)set_phase(Phase::forward);
+    hear(Hear::come);
     answer = std::exchange(pending_, {});
     judge_pass(Fact::no_update_follows, /*ends=*/false, answer);
     const auto begins = machine_.pass_begins([&] { return results_.held(); },
@@ -52,6 +53,7 @@ void AttachSession::note_scaled(const at::Tensor& scaled, const at::Tensor& loss
 void AttachSession::begin_backward(const std::vector<at::Tensor>& roots, bool accumulates) {
   listen();
   safely("the loss", [&] {
+    hear(Hear::come);
     if (accumulates && results_.in_doubt()) settle_doubt(roots);
     for (const at::Tensor& root : roots) losses_.started(root, accumulates);
     machine_.backward_begins(accumulates);
@@ -102,6 +104,7 @@ void AttachSession::set_samples(std::vector<std::string> ids) {
 StepAnswer AttachSession::program_ends(const std::string& raised) {
   StepAnswer answer;
   safely("the end", [&] {
+    hear(Hear::all);
     answer = std::exchange(pending_, {});
     if (machine_.over()) return;
     if (!judge_pass(Fact::program_ended, /*ends=*/true, answer) && !raised.empty())

@@ -19,6 +19,35 @@ std::vector<NamedMemory> remembered(const NamedList& list) {
   return all;
 }
 
+/// By slot the row of the tensor that an op wrote there last.
+std::vector<std::int32_t> last_written(const SnapshotDoc& doc) {
+  std::vector<std::int32_t> last(doc.slots.size(), kNone);
+  for (const OpRow& op : doc.ops)
+    for (std::int32_t i = 0; i < op.written_count; ++i) {
+      const std::int32_t row = doc.written[static_cast<std::size_t>(op.first_written + i)];
+      last[static_cast<std::size_t>(doc.tensors[static_cast<std::size_t>(row)].slot)] = row;
+    }
+  return last;
+}
+
+/// Loss and gradients as the tables have them; the loss, which is there, with its value.
+void add_outcome(const RoundOutcome& outcome, const StepNames& named, Recorder& recorder,
+                 StepTables& tables) {
+  SnapshotDoc& doc = tables.recording.doc;
+  const std::vector<std::int32_t> last = last_written(doc);
+  const auto row_at = [&](std::uint32_t slot) { return slot < last.size() ? last[slot] : kNone; };
+  for (const auto& [loss, slot] : outcome.losses) {
+    if (doc.loss != kNone && all_finite(loss)) continue;  // the first that is not finite, else one of them
+    SeenTensor seen = recorder.see(loss);
+    seen.row.slot = row_at(slot) == kNone ? kNone : static_cast<std::int32_t>(slot);
+    doc.loss = tables.add(seen);
+    if (!all_finite(loss)) break;
+  }
+  for (std::size_t i = 0; i < named.parameters.size(); ++i)
+    if (named.parameters[i].tensor.defined())
+      doc.gradients.push_back(i < outcome.gradients.size() ? row_at(outcome.gradients[i]) : kNone);
+}
+
 }  // namespace
 
 bool all_finite(const at::Tensor& values) {
@@ -27,7 +56,7 @@ bool all_finite(const at::Tensor& values) {
 }
 
 Rounds::Rounds(int keep_steps, double keep_share, double memory_share, record::TapeOptions tape)
-    : recorder_({.keep_steps = keep_steps, .tape = std::move(tape)}),
+    : recorder_({.keep_steps = std::max(keep_steps, 1), .tape = std::move(tape)}),
       governor_({.keep_steps = keep_steps, .time_share = keep_share, .memory_share = memory_share}),
       keep_steps_(keep_steps) {}
 
@@ -35,22 +64,27 @@ void Rounds::begin(bool watch) {
   const auto now = std::chrono::steady_clock::now();
   if (round_ >= 0) governor_.step_took(std::chrono::duration<double>(now - began_).count());
   began_ = now;
-  counted_ = false;
+  counted_ = held_ = false;
   watched_ = watch;
   ++round_;
-  while (!kept_.empty() && kept_.front().number + keep_steps_ < round_) kept_.pop_front();
+  while (!kept_.empty() && kept_.front().number + std::max(keep_steps_, 1) < round_) kept_.pop_front();
   recorder_.begin_step(round_, watch);
   open_ = true;
   if (!watch) ++unwatched_;
 }
 
-bool Rounds::begin_update(std::uint64_t bytes, at::Device device, bool asked) {
-  if (!open_) return false;
+bool Rounds::begin_update(std::uint64_t bytes, at::Device device, bool asked, bool hold) {
+  if (!open_ || held_) return false;
   // Outputs of ops that may not be repeatable are kept as long as the round.
   if (const record::Step* step = now()) bytes += step->opaque_bytes;
   const bool wanted = governor_.wants(bytes, device);
   counted_ = wanted;
   const bool keeps = wanted || asked;
+  held_ = hold && !keeps;
+  if (held_) {
+    recorder_.stop();
+    return false;
+  }
   recorder_.begin_update(keeps);
   if (!keeps) end(/*keep=*/false, {});
   return keeps;
@@ -89,11 +123,34 @@ void Rounds::healthy(std::int64_t step, const Names& names, const NamedList& bat
 void Rounds::end(bool keep, RoundFacts facts) {
   if (!std::exchange(open_, false)) return;
   if (std::exchange(counted_, false)) governor_.kept(recorder_.update_cost());
-  recorder_.end_step(keep);
+  const bool held = std::exchange(held_, false);
+  recorder_.end_step((keep && keep_steps_ > 0) || held);
   // What a watched update overwrote is three times the weights: too much for buffers that wait for the next
   // one.
   if (watched_ && !now()) recorder_.release_values();
-  if (keep && keep_steps_ > 0 && now()) kept_.push_back({round_, std::move(facts)});
+  if (((keep && keep_steps_ > 0) || held) && now()) kept_.push_back({round_, std::move(facts), !held});
+}
+
+const Rounds::Kept* Rounds::kept(std::int64_t number) {
+  const auto round =
+      std::find_if(kept_.begin(), kept_.end(), [&](const Kept& each) { return each.number == number; });
+  return round != kept_.end() && recorder_.find(number) ? &*round : nullptr;
+}
+
+void Rounds::answered(std::int64_t number, bool well) {
+  if (!well) recorder_.not_healthy(number);
+  const Kept* const round = kept(number);
+  if (!round || round->with_update) return;
+  recorder_.let_go(number);
+  told(*round);
+}
+
+RoundOutcome Rounds::outcome(const std::vector<at::Tensor>& losses, const std::vector<at::Tensor>& weights) {
+  RoundOutcome found;
+  for (const at::Tensor& loss : losses) found.losses.emplace_back(loss, recorder_.slot_of(loss));
+  for (const at::Tensor& weight : weights)
+    found.gradients.push_back(recorder_.slot_of(weight.defined() ? weight.grad() : weight));
+  return found;
 }
 
 void Rounds::told(const Kept& round) {
@@ -101,14 +158,15 @@ void Rounds::told(const Kept& round) {
   std::erase_if(kept_, [&](const Kept& each) { return each.number == number; });
 }
 
-const Rounds::Kept* Rounds::round_that_spoiled(const at::Tensor& tensor, bool running,
+const Rounds::Kept* Rounds::round_that_spoiled(const at::Tensor& tensor, std::int64_t before,
                                                bool RoundFacts::*finite) {
   if (!tensor.defined() || !is_plain(tensor)) return nullptr;
   const c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
-  std::int64_t number = running ? round_ : round_ + 1;
+  std::int64_t number = before;
   for (auto round = kept_.rbegin(); round != kept_.rend(); ++round) {
+    if (round->number >= before) continue;
     // A round that is not recorded may have done anything.
-    record::Step* step = round->number == --number ? recorder_.find(number) : nullptr;
+    record::Step* step = round->number == --number && round->with_update ? recorder_.find(number) : nullptr;
     if (!step) return nullptr;
     const std::uint32_t slot = step->slots.find(storage);
     if (slot == record::SlotIndex::kMissing) continue;
@@ -122,8 +180,8 @@ const Rounds::Kept* Rounds::round_that_spoiled(const at::Tensor& tensor, bool ru
   return nullptr;
 }
 
-at::Tensor Rounds::first_value(const at::Tensor& tensor) {
-  record::Step* step = now();
+at::Tensor Rounds::first_value(const at::Tensor& tensor, const Kept* round) {
+  record::Step* step = round ? of(*round) : now();
   return step ? StepTables(recorder_, *step).first_value(tensor) : at::Tensor();
 }
 
@@ -141,6 +199,10 @@ StepTables Rounds::tables(record::Step& step, const Names& names, const NamedLis
   StepTables tables(recorder_, step);
   tables.build(named);
   SnapshotDoc& doc = tables.recording.doc;
+  if (results.outcome) {
+    add_outcome(*results.outcome, named, recorder_, tables);
+    return tables;
+  }
   doc.loss = tables.describe(results.loss);
   for (std::size_t i = 0; i < named.parameters.size(); ++i) {
     if (!named.parameters[i].tensor.defined()) continue;

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "probe/attach/named_list.h"
@@ -32,6 +33,13 @@ struct Names {
   NamedList parameters, buffers, states, scales;  ///< scales: of loss scalers
 };
 
+/// Where a round has its results: losses, which stay, and slots of gradients, which may be freed before they
+/// are needed.
+struct RoundOutcome {
+  std::vector<std::pair<at::Tensor, std::uint32_t>> losses;  ///< with their slots
+  std::vector<std::uint32_t> gradients;  ///< slots by the weights' numbers; UINT32_MAX: none
+};
+
 /// What is known of a round apart from its ops.
 struct RoundFacts {
   std::int64_t step = 0;  ///< as the program counts
@@ -41,12 +49,14 @@ struct RoundFacts {
   /// After the update all weights, or states, were looked at and were finite: whatever spoiled them came
   /// later.
   bool weights_finite = false, states_finite = false;
+  RoundOutcome outcome = {};  ///< of a round whose gate has not answered before its update
 };
 
 /// What a round computed, while it is alive.
 struct RoundResults {
-  at::Tensor loss;                  ///< undefined: unknown
-  std::vector<at::Tensor> weights;  ///< as the optimizer holds them, by number; undefined: not held now
+  at::Tensor loss;                        ///< undefined: unknown
+  std::vector<at::Tensor> weights;        ///< as the optimizer holds them, by number; undefined: not held now
+  const RoundOutcome* outcome = nullptr;  ///< instead of these, of a round that is over
 };
 
 class Rounds {
@@ -55,6 +65,7 @@ class Rounds {
   struct Kept {
     std::int64_t number = 0;
     RoundFacts facts;
+    bool with_update = true;  ///< false: up to its gate
   };
 
   /// `keep_share` of the training time and `memory_share` of the free memory may be used to keep `keep_steps`
@@ -65,8 +76,20 @@ class Rounds {
 
   void begin(bool watch);
   /// The update is about to begin and will overwrite about this many bytes. True if recording goes on and the
-  /// round is available when it is over; false ends recording. `asked`: record it whatever it costs.
-  bool begin_update(std::uint64_t bytes, at::Device device, bool asked);
+  /// round is available when it is over; false ends recording. `asked`: record it whatever it costs. `hold`:
+  /// the gate has not answered; a round whose update is not recorded then stays, up to its gate, until
+  /// `answered`.
+  bool begin_update(std::uint64_t bytes, at::Device device, bool asked, bool hold = false);
+  /// Whether a round may be held whose update overwrites this many bytes.
+  bool may_hold(std::uint64_t bytes, at::Device device) { return governor_.may_hold(bytes, device); }
+  /// Number of the round that is running, or ended last.
+  std::int64_t number() const { return round_; }
+  /// A round that is over and recorded; null if it is not.
+  const Kept* kept(std::int64_t number);
+  /// The gate's answer for this round is known, and was handled. `healthy`: it found nothing.
+  void answered(std::int64_t number, bool healthy);
+  /// Results of the running round, at its gate.
+  RoundOutcome outcome(const std::vector<at::Tensor>& losses, const std::vector<at::Tensor>& weights);
   /// The same for a watched round; its update is watched too.
   void watch_update();
   /// A graph is captured, or a captured one runs: no round is recorded until the next one begins.
@@ -80,15 +103,14 @@ class Rounds {
   /// The round that is running or has just ended; null if it is not recorded.
   record::Step* now() { return recorder_.find(round_); }
   record::Step* of(const Kept& round) { return recorder_.find(round.number); }
-  /// The round whose update made `tensor` non-finite, which it was when the current round began; null if that
-  /// round is not recorded. `running`: a round is running; otherwise the next one is about to begin.
-  /// `finite`: the facts that show that a round's update did not do it.
-  const Kept* round_that_spoiled(const at::Tensor& tensor, bool running, bool RoundFacts::*finite);
+  /// The last round before round `before` whose update made `tensor` non-finite; null if that round is not
+  /// recorded. `finite`: the facts that show that a round's update did not do it.
+  const Kept* round_that_spoiled(const at::Tensor& tensor, std::int64_t before, bool RoundFacts::*finite);
   bool keeps_none() const { return kept_.empty(); }
   /// The round has been written; later steps that it spoiled are not news.
   void told(const Kept& round);
-  /// Values of a tensor's storage when this round first read it; undefined if it didn't.
-  at::Tensor first_value(const at::Tensor& tensor);
+  /// Values of a tensor's storage when `round` (null: the running one) first read it; undefined if it didn't.
+  at::Tensor first_value(const at::Tensor& tensor, const Kept* round = nullptr);
   /// The tables of a round, before named values are added: StepTables::finish(names) does that.
   StepTables tables(record::Step& step, const Names& names, const NamedList& batch,
                     const RoundResults& results, StepNames& named);
@@ -110,7 +132,7 @@ class Rounds {
   std::int64_t round_ = -1, unwatched_ = 0;
   record::TwinNames twin_names_;
   std::uint64_t names_revision_ = 0;  ///< names in `twin_names_`
-  bool open_ = false, counted_ = false, watched_ = false;
+  bool open_ = false, counted_ = false, watched_ = false, held_ = false;
   std::chrono::steady_clock::time_point began_;
 };
 

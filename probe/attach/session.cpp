@@ -111,6 +111,7 @@ void AttachSession::always(const char* doing, const std::function<void()>& work)
   trouble_ = std::move(failed);
   machine_.fails();
   machine_.record_closes();
+  awaited_.clear();
   rounds_.reset();
 }
 
@@ -127,6 +128,8 @@ std::string AttachSession::trouble() {
 
 void AttachSession::capture(bool begins) {
   machine_.captures(false);
+  safely("a captured graph",
+         [&] { hear(Hear::all); });  // whoever asks the device during the capture spoils it
   graph_ran();
   machine_.captures(begins);
 }
@@ -170,6 +173,7 @@ std::int64_t AttachSession::standing_bytes() const {
 Status AttachSession::finish(const std::string& outcome) {
   Status status;
   safely("finish", [&] {
+    hear(Hear::all);
     machine_.record_closes();
     release_spare_copies();
     rounds_.reset();

@@ -15,6 +15,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <map>
@@ -25,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include "probe/attach/awaited.h"
 #include "probe/attach/formats.h"
 #include "probe/attach/losses.h"
 #include "probe/attach/pass_results.h"
@@ -63,6 +65,8 @@ struct AttachOptions {
   std::set<std::pair<std::string, std::string>> muted;  ///< op and module of culprits that are not reported
   int few_files_from = 0;  ///< from this many ranks on, only selected ranks write whole files; 0 = all write
   bool skip_bad_updates = false;  ///< ask the caller to skip the optimizer's update
+  /// On a device, updates do not wait for the gate; its answer is taken when the device has it.
+  bool gate_later = false;
 };
 
 /// What a boundary of a step reports (a pass begins, an update begins, it is over).
@@ -78,14 +82,6 @@ struct StepAnswer {
   bool forecast = false;        ///< a place is about to leave its format's range; see `told`
   Facts told;                   ///< what there is to say (text_of makes a line of it)
   std::string file;             ///< the incident's snapshot, "" if none was written
-};
-
-/// What the caller knows when an update begins.
-struct Update {
-  double lr = 0;
-  double loss_scale = 1;        ///< scale of gradients that are still scaled: the optimizer unscales them
-                                ///< itself
-  bool scale_overflow = false;  ///< a loss scaler found an overflow and skips this update
 };
 
 class AttachSession : public OpSink {
@@ -138,6 +134,8 @@ class AttachSession : public OpSink {
   StepAnswer before_update(const Update& update, const Weights& weights, bool gradients_follow);
   /// Judges the loss and the gradients of the weights that are about to be written.
   StepAnswer judge(const Update& update);
+  /// What came late, of steps before: to be told whenever one of these functions has answered.
+  std::vector<StepAnswer> late_answers() { return std::exchange(late_, {}); }
   /// The optimizer has written.
   StepAnswer after_update();
 
@@ -247,12 +245,25 @@ class AttachSession : public OpSink {
   /// The same even if the session is off: for what returns to the program what was taken from it.
   void always(const char* doing, const std::function<void()>& work);
   class Pages;
+  /// Starts to measure the gradients of the coming update.
+  Awaited look_at_gradients(const Update& update);
+  /// Whether the update may be made before the gate has answered.
+  bool may_come_later(const Awaited& look);
+  /// Handles the gate's answer. `late`: the step's update has been made.
+  void answered(Awaited& look, StepAnswer& answer, bool late);
+  enum class Hear : std::uint8_t {
+    come,     ///< answers that devices have by now
+    earlier,  ///< also waits for those of steps before the running one
+    all,      ///< waits for all
+  };
+  /// Handles late answers, oldest first.
+  void hear(Hear which);
   /// A bad step with the facts `what`: news, or damage of the last incident. `pages`: those of the running
-  /// step, if they were made already.
+  /// step, if they were made already. `late`: the step is this one, whose update has been made.
   void write_incident(Gate gate, const Facts& what, StepAnswer& answer, bool update_made = false,
-                      Pages* pages = nullptr);
-  /// The incident's file: of the running step, or of the one that did the damage.
-  std::string write_file(Gate gate, Facts& told, bool update_made, Pages* pages);
+                      Pages* pages = nullptr, const Awaited* late = nullptr);
+  /// The incident's file: of the bad step, or of the one that did the damage.
+  std::string write_file(Gate gate, Facts& told, bool update_made, Pages* pages, const Awaited* late);
   /// Whether the running step can be written.
   bool on_record();
   /// At the gate of a watched step of level trace: whether its update is recorded as well.
@@ -268,8 +279,8 @@ class AttachSession : public OpSink {
   /// Whether an overflow at this place would do no harm, as far as the running step shows.
   bool would_be_harmless(const record::RangePlace& place);
   /// At the gate, before the update: is the update recorded, or does the trace of a step that is not watched
-  /// end here?
-  void pass_gate(StepAnswer& answer, bool rate_is_finite);
+  /// end here? `later`: the gate has not answered, and the trace must stay until it has.
+  void pass_gate(StepAnswer& answer, bool rate_is_finite, bool later);
   /// Writes the step's file if it was asked for and no incident's file holds it; its trace is complete.
   void write_recording(StepAnswer& answer);
   /// Something happened that no op shows; `why` and `every_step` as in Tape::cut.
@@ -292,13 +303,11 @@ class AttachSession : public OpSink {
   StepAnswer thrown_away(Fact::Kind how);
   /// The culprit of the running step, as far as it was watched.
   StateCheck::Blame blamed_so_far(Pages* pages);
-  /// Whether a loss of the step is not finite.
-  bool loss_is_bad() const;
   RoundFacts facts_of_round();
   RoundResults computed() const { return {losses_.telling(), gate_.parameters()}; }
   /// The step whose update spoiled a weight that this step found bad, or a state that this step made bad;
-  /// null if there is none.
-  const Rounds::Kept* round_that_spoiled(std::string& name, bool update_made);
+  /// null if there is none. `late`: this step is the one that it stands for.
+  const Rounds::Kept* round_that_spoiled(std::string& name, bool update_made, const Awaited* late);
   StepState state_of_step(const RoundFacts& facts) const;
 
   AttachOptions options_;
@@ -315,6 +324,7 @@ class AttachSession : public OpSink {
     std::size_t update_begins = 0;                       ///< first op of the optimizer
     std::size_t update_ends = 0;                         ///< first op after it
     bool weights_finite = false, states_finite = false;  ///< see RoundFacts
+    RoundOutcome outcome = {};                           ///< of a step whose gate answers later
   };
   Trace trace_;
   PassResults results_;  ///< of the passes that are on record
@@ -332,9 +342,12 @@ class AttachSession : public OpSink {
   double loss_scale_ = 1;
   double loss_ = std::numeric_limits<double>::quiet_NaN();
   Losses losses_;
-  at::Tensor norm_;        ///< of the gradients, as clipping found it; may lie on a device
-  bool norm_bad_ = false;  ///< that norm was NaN or Inf in this step
-  StepAnswer pending_;     ///< found when no caller could be told
+  at::Tensor norm_;               ///< of the gradients, as clipping found it; may lie on a device
+  bool norm_bad_ = false;         ///< that norm was NaN or Inf in this step
+  std::deque<Awaited> awaited_;   ///< oldest first
+  std::vector<StepAnswer> late_;  ///< not returned yet
+  bool waits_told_ = false;       ///< said that each step waits for its gate
+  StepAnswer pending_;            ///< found when no caller could be told
   std::pair<std::string, std::string> replicas_;  ///< see note_replicas
   StepUndo undo_;
   Widened widened_;

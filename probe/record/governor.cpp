@@ -85,6 +85,15 @@ bool UpdateGovernor::affords(std::uint64_t bytes, at::Device device) {
   return true;
 }
 
+bool UpdateGovernor::may_hold(std::uint64_t bytes, at::Device device) {
+  if (bytes <= held_) return true;
+  if (bytes >= too_much_) return false;
+  const bool may =
+      static_cast<double>(bytes) <= static_cast<double>(free_memory(device)) * options_.memory_share;
+  (may ? held_ : too_much_) = bytes;
+  return may;
+}
+
 bool UpdateGovernor::wants(std::uint64_t bytes, at::Device device) {
   if (options_.keep_steps <= 0 || refused_) return false;
   if (!affords(bytes, device)) return false;

@@ -35,6 +35,8 @@ class UpdateGovernor {
   /// Whether there is memory to keep the values of an update that overwrites about `bytes` bytes. `device`:
   /// where the values are, and are kept.
   bool affords(std::uint64_t bytes, at::Device device = at::kCPU);
+  /// Whether this many bytes more may be held from a step's gate to the next one's.
+  bool may_hold(std::uint64_t bytes, at::Device device);
   /// Whether to keep the coming update's values. `bytes`: about how much it will overwrite.
   bool wants(std::uint64_t bytes, at::Device device = at::kCPU);
   /// Reports what keeping cost, for a step for which `wants` returned true. Copy time counts twice: the
@@ -57,7 +59,7 @@ class UpdateGovernor {
 
   GovernorOptions options_;
   bool refused_ = false, told_ = false, announced_ = false;
-  std::uint64_t bytes_ = 0;
+  std::uint64_t bytes_ = 0, held_ = 0, too_much_ = UINT64_MAX;  // may be held; may not
   double wanted_ = 0, free_ = 0;
   at::Device device_ = at::kCPU;                  // the device whose memory it is
   double keep_seconds_ = -1, step_seconds_ = -1;  // < 0: not known yet

@@ -147,6 +147,29 @@ void Recorder::keep_healthy(std::int64_t number, const record::TwinNames& names)
   }
 }
 
+void Recorder::not_healthy(std::int64_t number) {
+  const std::lock_guard lock(mutex_);
+  for (record::TwinBatch& twin : twins_)
+    if (twin.round() == number) twin.forget();
+}
+
+void Recorder::let_go(std::int64_t number) {
+  const std::lock_guard lock(mutex_);
+  const auto kept =
+      std::find_if(kept_.begin(), kept_.end(), [&](const Step* step) { return step->number == number; });
+  if (kept == kept_.end()) return;
+  (*kept)->let_go();
+  kept_.erase(kept);
+}
+
+std::uint32_t Recorder::slot_of(const at::Tensor& tensor) {
+  if (!tensor.defined() || !can_record(tensor)) return UINT32_MAX;
+  const std::lock_guard lock(mutex_);
+  if (!current_ || !current_->usable) return UINT32_MAX;
+  const std::uint32_t slot = current_->slots.find(tensor.storage().unsafeGetStorageImpl());
+  return slot == record::SlotIndex::kMissing ? UINT32_MAX : slot;
+}
+
 std::vector<const record::TwinBatch*> Recorder::twins_before(std::int64_t number) const {
   std::vector<const record::TwinBatch*> found;
   for (const record::TwinBatch* twin : {&twins_[last_twin_], &twins_[1 - last_twin_]})

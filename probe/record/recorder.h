@@ -99,6 +99,12 @@ class Recorder : public OpSink {
   /// The running step is finite so far: copies what it has read from outside, for comparison with a later bad
   /// step (twin.h). `number` is the program's. At most `record::kTwinBytes` are held for each of two steps.
   void keep_healthy(std::int64_t number, const record::TwinNames& names);
+  /// The step with this number was not healthy after all.
+  void not_healthy(std::int64_t number);
+  /// A kept step is not needed any more: frees what it holds.
+  void let_go(std::int64_t number);
+  /// Slot of a tensor in the running step; UINT32_MAX if it has none.
+  std::uint32_t slot_of(const at::Tensor& tensor);
   /// The healthy steps that are kept and came before this one, latest first.
   std::vector<const record::TwinBatch*> twins_before(std::int64_t number) const;
 

@@ -169,7 +169,7 @@ std::int32_t StepTables::add(const SeenTensor& seen) {
   if (!seen.tensor.defined() && !unseen) return kNone;
   const at::NoGradGuard no_grad;
   TensorRow row = seen.row;
-  if (!unseen) row.slot = slot_of(seen.tensor);
+  if (!unseen && row.slot == kNone) row.slot = slot_of(seen.tensor);
   std::optional<StatsRow> stats = seen.stats;
   if (const record::Step* watched = recorder_.current(); seen.watched != kNone && watched && watched->watch) {
     watched->watch->settle();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace nanquest {
 
@@ -26,14 +27,19 @@ void GradientGate::clear_gradients() {
     if (p.defined() && p.grad().defined()) p.mutable_grad().reset();
 }
 
-GateResult GradientGate::run(double loss_scale, const at::Tensor& loss) {
-  pass_.begin();
-  for (const at::Tensor& p : parameters_) pass_.add(p.defined() ? p.grad() : p);
-  const bool has_loss = loss.defined() && loss.numel() > 0;
-  if (has_loss) pass_.read(loss);
-  pass_.run(loss_scale == 1 ? 1 : 1 / loss_scale);
+std::vector<std::ptrdiff_t> GradientGate::begin(TensorPass& pass,
+                                                const std::vector<at::Tensor>& numbers) const {
+  pass.begin();
+  for (const at::Tensor& p : parameters_) pass.add(p.defined() ? p.grad() : p);
+  std::vector<std::ptrdiff_t> places;
+  for (const at::Tensor& number : numbers)
+    places.push_back(number.defined() && number.numel() > 0 ? static_cast<std::ptrdiff_t>(pass.read(number))
+                                                            : -1);
+  return places;
+}
+
+GateResult GradientGate::result() const {
   GateResult all;
-  if (has_loss) all.loss = pass_.value(0);
   double sum = 0;
   for (std::size_t i = 0; i < pass_.size(); ++i) {
     const LoopStats& s = pass_.stats(i);
@@ -42,6 +48,31 @@ GateResult GradientGate::run(double loss_scale, const at::Tensor& loss) {
     all.non_finite += s.non_finite;
   }
   all.norm = std::sqrt(sum);
+  return all;
+}
+
+GateResult GradientGate::run(double loss_scale, const at::Tensor& loss) {
+  const bool has_loss = begin(pass_, {loss}).front() >= 0;
+  pass_.run(loss_scale == 1 ? 1 : 1 / loss_scale);
+  GateResult all = result();
+  if (has_loss) all.loss = pass_.value(0);
+  return all;
+}
+
+void GradientGate::start(GateLook& look, double loss_scale, const std::vector<at::Tensor>& numbers) {
+  look.places_ = begin(look.pass_, numbers);
+  look.pass_.start(loss_scale == 1 ? 1 : 1 / loss_scale);
+}
+
+GateResult GradientGate::finish(GateLook& look) {
+  look.pass_.finish();
+  std::swap(pass_, look.pass_);
+  look.numbers_.clear();
+  for (const std::ptrdiff_t place : look.places_)
+    look.numbers_.push_back(place < 0 ? std::nullopt
+                                      : std::optional(pass_.value(static_cast<std::size_t>(place))));
+  GateResult all = result();
+  all.loss = look.number(0).value_or(0);
   return all;
 }
 

@@ -9,13 +9,19 @@
 ///
 /// The sum of squares is kept in fp64, so gradients of 1e20 have a finite norm (in fp32 it would be infinite,
 /// and clipping would silently make them zero). A bad step's gradients are unscaled too; that does not matter
-/// because the step is undone. On CUDA the results are copied to the host once. All calls from one thread;
-/// never changes a parameter.
+/// because the step is undone. The results of a device are copied to the host once. The host need not wait:
+///
+///     gate.start(look, loss_scale, {loss, norm});
+///     … if (look.ready()) … GateResult seen = gate.finish(look);      // seen.loss is the first number
+///
+/// All calls from one thread; never changes a parameter.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "probe/step/tensor_pass.h"
@@ -31,6 +37,24 @@ struct GateResult {
   /// True if all gradients and their norm are finite. False also for finite fp64 gradients whose norm
   /// overflows fp64: clipping would make them zero.
   bool finite() const;
+};
+
+/// A look at all gradients that is on its way. Many may be.
+class GateLook {
+ public:
+  /// Whether a device has not told yet; `ready`: it has, and `finish` does not wait.
+  bool pending() const { return pass_.pending(); }
+  bool ready() const { return pass_.ready(); }
+  /// After `finish`: number `index` of those that `start` was given; nothing for an undefined one.
+  std::optional<double> number(std::size_t index) const {
+    return index < numbers_.size() ? numbers_[index] : std::nullopt;
+  }
+
+ private:
+  friend class GradientGate;
+  TensorPass pass_;
+  std::vector<std::ptrdiff_t> places_;  ///< of the numbers in the pass; below 0: undefined
+  std::vector<std::optional<double>> numbers_;
 };
 
 class GradientGate {
@@ -51,12 +75,20 @@ class GradientGate {
   /// together with the rest and not unscaled. May throw c10::Error for gradients that ATen can't multiply.
   GateResult run(double loss_scale, const at::Tensor& loss = {});
 
+  /// The two halves of a run. `numbers` (each may be undefined) are read together with the gradients. What
+  /// `finish` tells is then what the last run found. A look is one start and one finish.
+  void start(GateLook& look, double loss_scale, const std::vector<at::Tensor>& numbers);
+  GateResult finish(GateLook& look);
+
   /// What the last run found in the gradient of parameter `index`.
   const LoopStats& stats(std::size_t index) const { return pass_.stats(index); }
   std::size_t size() const { return parameters_.size(); }
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
 
  private:
+  std::vector<std::ptrdiff_t> begin(TensorPass& pass, const std::vector<at::Tensor>& numbers) const;
+  GateResult result() const;
+
   std::vector<at::Tensor> parameters_;
   TensorPass pass_;
 };

@@ -75,8 +75,27 @@ bool RunHistory::join(std::int64_t step) {
   return joined_;
 }
 
+void RunHistory::scaled(double loss_scale) {
+  if (open_row_) history_->set(Scalar::scale, loss_scale);
+}
+
+void RunHistory::gated_later(bool joins, Gate gate, const GateResult& seen, const GradientGate& gradients) {
+  if (!open_row_) return;
+  joined_ = joins;
+  fill_gate(gate, seen, gradients);
+}
+
 void RunHistory::gated(Gate gate, const GateResult& seen, const GradientGate& gradients) {
   if (!open_row_) return;
+  fill_gate(gate, seen, gradients);
+  // A loop that never calls after_update need not pay for the samples.
+  const auto step = static_cast<std::int64_t>(history_->get(Scalar::step));
+  measuring_ = gate == Gate::ok && unanswered_ < 2 && weights_.due(step);
+  if (gate == Gate::ok) ++unanswered_;
+  if (measuring_) weights_.before_update();
+}
+
+void RunHistory::fill_gate(Gate gate, const GateResult& seen, const GradientGate& gradients) {
   const auto before = [&](Scalar column) { return joined_ ? history_->get(column) : 0; };
   double word = std::max(before(Scalar::gate), static_cast<double>(gate));
   if (word == static_cast<double>(Gate::ok) && !joined_ && losses_.spikes(seen.loss))
@@ -99,11 +118,6 @@ void RunHistory::gated(Gate gate, const GateResult& seen, const GradientGate& gr
     largest[layer] = std::max(largest[layer], gradients.stats(i).amax);
   }
   for (double& norm : norms) norm = std::sqrt(norm);
-  // A loop that never calls after_update need not pay for the samples.
-  const auto step = static_cast<std::int64_t>(history_->get(Scalar::step));
-  measuring_ = gate == Gate::ok && unanswered_ < 2 && weights_.due(step);
-  if (gate == Gate::ok) ++unanswered_;
-  if (measuring_) weights_.before_update();
 }
 
 void RunHistory::fill_weights() {

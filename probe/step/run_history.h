@@ -38,6 +38,11 @@ class RunHistory {
   /// Writes the gate's measurements into the row; `ok` steps are prepared for `after_update`. An `ok` step
   /// whose loss spikes (LossWatch) is written as `spike`.
   void gated(Gate gate, const GateResult& seen, const GradientGate& gradients);
+  /// The same for an answer that comes when the update has been made: its row is still open. `joins`: what
+  /// `join` said when the update began.
+  void gated_later(bool joins, Gate gate, const GateResult& seen, const GradientGate& gradients);
+  /// The loss scale of the row, where `begin` did not know it yet.
+  void scaled(double loss_scale);
   /// Changes the gate of the row, for an update that went wrong.
   void regate(Gate gate);
   /// Completes the row. False if a weight is non-finite.
@@ -54,6 +59,7 @@ class RunHistory {
   std::string complaint() { return std::exchange(complaint_, {}); }
 
  private:
+  void fill_gate(Gate gate, const GateResult& seen, const GradientGate& gradients);
   void open(std::int64_t first_step);
   void complete();
   void fill_weights();

@@ -152,9 +152,10 @@ class StepMachine {
   /// The running step (between two steps: the next one) has this number in the program's own count.
   void set_step(std::int64_t number) { offset_ = number - counter_.made(); }
 
-  /// The step was reported as bad: as an incident, or as damage of one.
-  void report() { reported_ = step(); }
-  bool reported() const { return reported_ == step(); }
+  /// A step was reported as bad: as an incident, or as damage of one.
+  void report(std::int64_t step) { reported_ = step; }
+  bool reported() const { return reported(step()); }
+  bool reported(std::int64_t step) const { return reported_ == step; }
   /// The gate's answer for the running step; `ok` before it has answered.
   Gate gate() const { return gate_; }
   /// The step whose update has begun and for which the gate has not answered yet.

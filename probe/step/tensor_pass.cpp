@@ -26,6 +26,8 @@ void TensorPass::begin() {
   other_.clear();
   stats_.clear();
   numbers_.clear();
+  on_device_.clear();
+  uncounted_.clear();
   bytes_ = 0;
 }
 
@@ -60,11 +62,17 @@ void TensorPass::add_chunks(std::uint32_t index, const at::Tensor& tensor, DType
   bytes_ += count * size;
 }
 
-void TensorPass::run(double factor) {
+void TensorPass::start(double factor) {
   run_chunks(factor);
   const bool elsewhere = std::any_of(numbers_.begin(), numbers_.end(),
                                      [](const auto& number) { return !number.first.is_cpu(); });
-  if (!other_.empty() || elsewhere) run_other(factor);
+  if (!other_.empty() || elsewhere) start_other(factor);
+}
+
+void TensorPass::run(double factor) {
+  start(factor);
+  finish();
+  recount();
 }
 
 void TensorPass::run_chunks(double factor) {

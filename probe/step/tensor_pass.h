@@ -8,13 +8,21 @@
 ///
 /// Dense CPU tensors of fp64, fp32, fp16, bf16 (and complex, as pairs of reals) are read once by raw
 /// loops, big sets by several threads; results don't depend on the number of threads. Everything else
-/// (CUDA, strided, sparse, other types) goes through ATen operators, with one copy to the host per run.
+/// (CUDA, strided, sparse, other types) is measured where it lies, with one copy to the host per run and
+/// device. A run has two halves, between which nobody has to wait for a device:
+///
+///     pass.start(1.0 / loss_scale);
+///     … if (pass.ready()) …
+///     pass.finish();
+///
 /// It never touches autograd. Lists are kept between runs: a run over the same tensors allocates nothing.
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Event.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,6 +49,16 @@ class TensorPass {
   /// multiply; those that it can multiply but not measure count as nothing.
   void run(double factor);
 
+  /// The first half of `run`: CPU tensors are measured, devices begin to. The tensors may go when it returns.
+  void start(double factor);
+  /// Whether something is on its way from a device.
+  bool pending() const;
+  /// Whether `finish` has nothing to wait for.
+  bool ready() const;
+  /// The second half: waits for what is on its way. Where a device has no kernel that counts (device_ops.h),
+  /// a tensor with NaN or Inf has 1 non-finite element, as it may be gone.
+  void finish();
+
   /// What the run found in tensor `index`. Complex numbers are measured as pairs of reals.
   const LoopStats& stats(std::size_t index) const { return stats_[index]; }
   std::size_t size() const { return stats_.size(); }
@@ -57,14 +75,30 @@ class TensorPass {
   };
 
   void add_chunks(std::uint32_t index, const at::Tensor& tensor, DType type, bool complex);
+  /// What one device measures.
+  struct OnDevice {
+    std::vector<std::uint32_t> rows;  ///< tensors, by their index
+    std::vector<std::size_t> reads;   ///< numbers, by theirs
+    bool counts = false;              ///< `host` is look's `found`; else norms, largest values and numbers
+    at::Tensor host;                  ///< on its way, until the event
+    std::optional<c10::Event> event;  ///< none: the host has waited
+  };
+
   void run_chunks(double factor);
-  void run_other(double factor);
-  void measure_device(at::Device device);
+  void start_other(double factor);
+  void start_device(at::Device device);
+  /// Sends `found` to the host, which goes on.
+  static void send(const at::Tensor& found, OnDevice& to);
+  void take(const OnDevice& from);
+  /// Of tensors that are still there: what norms don't tell.
+  void recount();
 
   std::vector<Chunk> chunks_;
   std::vector<std::pair<std::uint32_t, const at::Tensor*>> other_;  ///< what the raw loops can't read
   std::vector<std::pair<at::Tensor, double>> numbers_;
   std::vector<LoopStats> stats_;
+  std::vector<OnDevice> on_device_;
+  std::vector<std::uint32_t> uncounted_;  ///< non-finite tensors whose elements nobody counted
   std::size_t bytes_ = 0;
 };
 

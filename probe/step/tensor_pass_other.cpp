@@ -1,12 +1,16 @@
 // The tensors that the raw loops can't read: CUDA and other devices, strided, sparse, fp8.
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "probe/step/tensor_pass.h"
+#include "probe/tensor/back_end.h"
+#include "probe/tensor/device_ops.h"
 #include "probe/tensor/tensor_scan.h"
 
 namespace nanquest {
@@ -25,7 +29,7 @@ at::Tensor measurable(const at::Tensor& tensor) {
 }
 
 /// Where something is non-finite: how many, and the largest that isn't NaN. Costs one more host read.
-void recount(const at::Tensor& values, LoopStats& stats) {
+void recount_one(const at::Tensor& values, LoopStats& stats) {
   const at::Tensor finite = at::isfinite(values);
   const at::ScalarType wide = widest_float(values.device());
   const at::Tensor magnitude = at::where(at::isnan(values), 0, values.abs()).to(wide);
@@ -36,9 +40,15 @@ void recount(const at::Tensor& values, LoopStats& stats) {
   stats.amax = numbers[1];
 }
 
+/// What a kernel reads by address: dense memory.
+at::Tensor dense(const at::Tensor& values) {
+  return values.is_non_overlapping_and_dense() && !values.is_neg() ? values
+                                                                   : values.resolve_neg().contiguous();
+}
+
 }  // namespace
 
-void TensorPass::run_other(double factor) {
+void TensorPass::start_other(double factor) {
   const at::NoGradGuard no_grad;
   if (factor != 1)
     for (const auto& [index, tensor] : other_) {
@@ -52,45 +62,104 @@ void TensorPass::run_other(double factor) {
   for (const auto& [index, tensor] : other_) visit(tensor->device());
   for (const auto& [number, value] : numbers_)
     if (!number.is_cpu()) visit(number.device());
-  for (const at::Device device : devices) measure_device(device);
+  for (const at::Device device : devices) start_device(device);
 }
 
 // The results of one device are copied to the host at once.
-void TensorPass::measure_device(at::Device device) {
-  std::vector<std::uint32_t> rows;
-  std::vector<std::size_t> reads;
+void TensorPass::start_device(at::Device device) {
+  OnDevice& here = on_device_.emplace_back();
   std::vector<at::Tensor> values, numbers;
-  const at::ScalarType wide = widest_float(device);
+  here.counts = !device.is_cpu() && looks_at_once(device.type());
   for (const auto& [index, tensor] : other_) {
     if (tensor->device() != device) continue;
     try {
       at::Tensor readable = measurable(*tensor);
       if (readable.numel() == 0) continue;
-      values.push_back(std::move(readable));
-      rows.push_back(index);
+      values.push_back(here.counts ? dense(readable) : std::move(readable));
+      here.rows.push_back(index);
     } catch (const c10::Error&) {  // a type that ATen can't widen: left out, as the header says
     }
   }
+  for (std::size_t i = 0; i < numbers_.size(); ++i)
+    if (numbers_[i].first.device() == device && !device.is_cpu()) {
+      here.reads.push_back(i);
+      numbers.push_back(numbers_[i].first.reshape({}));
+    }
+  if (values.empty() && numbers.empty()) return on_device_.pop_back();
+  if (here.counts) {
+    const auto options = at::TensorOptions().device(device);
+    const at::Tensor found =
+        at::empty({look_count(values.size(), numbers.size())}, options.dtype(at::kDouble));
+    look(values, numbers, found, at::empty({}, options.dtype(at::kFloat)));
+    return send(found, here);
+  }
+  const at::ScalarType wide = widest_float(device);
+  std::vector<at::Tensor> all;
   if (!values.empty()) {
-    numbers = at::_foreach_norm(values, 2, wide);
+    all = at::_foreach_norm(values, 2, wide);
     for (at::Tensor& largest : at::_foreach_norm(values, std::numeric_limits<double>::infinity(), wide))
-      numbers.push_back(std::move(largest));
+      all.push_back(std::move(largest));
   }
-  for (std::size_t i = 0; i < numbers_.size(); ++i) {
-    if (numbers_[i].first.device() != device || device.is_cpu()) continue;
-    reads.push_back(i);
-    numbers.push_back(numbers_[i].first.reshape({}).to(wide));
+  for (const at::Tensor& number : numbers) all.push_back(number.to(wide));
+  send(at::stack(all), here);
+}
+
+void TensorPass::send(const at::Tensor& found, OnDevice& to) {
+  if (!found.is_cpu()) to.host = pinned_memory(found.sizes(), found.scalar_type());
+  if (!to.host.defined()) {
+    to.host = found.to(at::kCPU);
+    return;
   }
-  if (numbers.empty()) return;
-  const at::Tensor host = at::stack(numbers).to(at::kCPU).to(at::kDouble);
+  to.host.copy_(found, /*non_blocking=*/true);
+  const c10::Stream stream = c10::impl::VirtualGuardImpl(found.device().type()).getStream(found.device());
+  to.event.emplace(found.device().type()).record(stream);
+}
+
+bool TensorPass::pending() const {
+  return std::any_of(on_device_.begin(), on_device_.end(),
+                     [](const OnDevice& each) { return each.event.has_value(); });
+}
+
+bool TensorPass::ready() const {
+  return std::all_of(on_device_.begin(), on_device_.end(),
+                     [](const OnDevice& each) { return !each.event || each.event->query(); });
+}
+
+void TensorPass::finish() {
+  for (const OnDevice& each : on_device_) {
+    if (each.event && !each.event->query()) each.event->synchronize();
+    take(each);
+  }
+  on_device_.clear();
+}
+
+void TensorPass::take(const OnDevice& from) {
+  const at::Tensor host = from.host.to(at::kDouble);
   const double* found = host.const_data_ptr<double>();
-  for (std::size_t k = 0; k < rows.size(); ++k) {
-    LoopStats& s = stats_[rows[k]];
-    s.sum_squares = found[k] * found[k];
-    s.amax = found[rows.size() + k];
-    if (!std::isfinite(s.sum_squares) || !std::isfinite(s.amax)) recount(values[k], s);
+  const std::size_t count = from.rows.size();
+  for (std::size_t k = 0; k < count; ++k) {
+    LoopStats& s = stats_[from.rows[k]];
+    s.sum_squares = from.counts ? found[k] : found[k] * found[k];
+    s.amax = found[count + k];
+    if (from.counts) {
+      s.non_finite = static_cast<std::uint64_t>(found[2 * count + k]);
+    } else if (!std::isfinite(s.sum_squares) || !std::isfinite(s.amax)) {
+      // Of finite elements only the norm can leave the format.
+      s.non_finite = std::isinf(s.sum_squares) && std::isfinite(s.amax) ? 0 : 1;
+      uncounted_.push_back(from.rows[k]);
+    }
   }
-  for (std::size_t k = 0; k < reads.size(); ++k) numbers_[reads[k]].second = found[2 * rows.size() + k];
+  const double* const numbers = found + (from.counts ? 3 : 2) * count;
+  for (std::size_t k = 0; k < from.reads.size(); ++k) numbers_[from.reads[k]].second = numbers[k];
+}
+
+void TensorPass::recount() {
+  const at::NoGradGuard no_grad;
+  for (const std::uint32_t row : std::exchange(uncounted_, {})) {
+    const auto tensor =
+        std::find_if(other_.begin(), other_.end(), [&](const auto& each) { return each.first == row; });
+    recount_one(measurable(*tensor->second), stats_[row]);
+  }
 }
 
 }  // namespace nanquest

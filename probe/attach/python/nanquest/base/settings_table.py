@@ -121,6 +121,14 @@ SETTINGS = (
         "go on in fp32 with a lower learning rate, once; stop: end the program with exit code 4",
     ),
     Setting(
+        "gate",
+        "later",
+        one_of("later", "now"),
+        "on a device with --on-incident continue, later: the update does not wait for the check of loss and gradients; its result is read "
+        "when the device has it, at the latest at the next update; now: every update waits for it",
+        library=True,
+    ),
+    Setting(
         "on_forecast",
         "say",
         one_of("say", "stop", "off"),

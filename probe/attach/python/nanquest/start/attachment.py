@@ -75,7 +75,9 @@ class Attachment:
         self.ops = torch.ops.nanquest
         try:
             self.run_dir = claim(self.run_dir)
-            error = self.ops.start(self.settings.to_json(self.run_dir, *place_in_group()))
+            # A rehearsal decides by a step's loss before its update.
+            settings = self.settings if self.rehearsal is None else dataclasses.replace(self.settings, gate="now")
+            error = self.ops.start(settings.to_json(self.run_dir, *place_in_group()))
         except OSError as problem:
             error = f"{problem.filename or self.run_dir}: {problem.strerror}"
         if error:
@@ -138,6 +140,11 @@ class Attachment:
         if not answer:
             return None
         told = json.loads(answer)
+        for earlier in told["earlier"]:  # steps whose check was read late
+            self._heed(earlier, of_batch=True)
+        return self._heed(told, of_batch)
+
+    def _heed(self, told: dict, of_batch: bool):
         stop = (
             told["incident"]
             and told["stops"]
@@ -223,7 +230,9 @@ class Attachment:
         outcome += reports.what_was_done(self.skipped, self.fell_back)
         self.loggers.verdicts()
         if look_back and (answer := self.ops.program_ends(reports.raised())):
-            self._tell(json.loads(answer))
+            told = json.loads(answer)
+            for each in (*told["earlier"], told):
+                self._tell(each)
         self.off = True
         if self.quarantine is not None and (line := self.quarantine.end()):
             say(line)

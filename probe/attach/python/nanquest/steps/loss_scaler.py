@@ -18,6 +18,11 @@ def number_in(value, otherwise: float) -> float:
     return float(value) if isinstance(value, (int, float)) else otherwise
 
 
+def on_device(value):
+    """The value, if reading it would wait for a device; else None."""
+    return value if isinstance(value, torch.Tensor) and not value.is_cpu and is_plain(value) else None
+
+
 def _nobody():
     """In place of a weak reference: refers to nothing."""
 
@@ -58,6 +63,10 @@ class Scaling:
     def ends_step(self) -> None:
         """GradScaler.step has returned."""
         self._unscaled = _nobody
+
+    def scale_on_device(self):
+        """What the loss was multiplied with, as a tensor, if that is on a device; else None."""
+        return on_device(getattr(self._scaler(), "_scale", None)) if self.told is None else None
 
     def scale(self) -> float:
         """The factor that the loss was multiplied by; 1 if no scaler was seen."""

@@ -11,7 +11,7 @@ import torch
 from ..base.probe_state import probe
 from ..base.say import say
 from ..policy.fp32_obstacles import can_skip
-from .loss_scaler import number_in
+from .loss_scaler import number_in, on_device
 
 FORWARD = 1  # number of the phase in the library
 
@@ -134,8 +134,8 @@ class Updates:
     def was_made(self, attachment, optimizer) -> None:
         """An update that was made without asking the probe first: its gradients are judged afterwards."""
         parameters, weights = self._written.of(optimizer)
-        rate, scale, _ = self._facts(optimizer)
-        attachment.heed(attachment.ops.before_update(rate, scale, False, weights.tensors(parameters), weights.numbers, False))
+        facts = self._facts(optimizer, overflow=False)
+        attachment.heed(attachment.ops.before_update(*facts, weights.tensors(parameters), weights.numbers, False))
         attachment.heed(attachment.ops.after_update(), of_batch=False)
         self._written.name_states(attachment, optimizer)
 
@@ -164,12 +164,17 @@ class Updates:
         if probe.fallback is not None:
             probe.fallback.update_made()
 
-    def _facts(self, optimizer):
-        """Learning rate, loss scale, and whether a scaler that works inside the optimizer found an overflow."""
-        found = number_in(optimizer.found_inf, 0.0) if hasattr(optimizer, "found_inf") else 0.0
+    def _facts(self, optimizer, overflow=None):
+        """Learning rate, loss scale, and whether a scaler that works inside the optimizer found an overflow (`overflow`, if that is known);
+        then the latter two as tensors if a device holds them: the library reads them without another wait."""
+        found = getattr(optimizer, "found_inf", None) if overflow is None else None
+        found_there = on_device(found)
+        overflow = bool(overflow) or (found_there is None and number_in(found, 0.0) > 0)
         if probe.fallback is not None:  # scalers do nothing then, whatever their scale
-            return _rate(optimizer.param_groups) * probe.fallback.rates.to_come(optimizer), 1.0, found > 0
-        return _rate(optimizer.param_groups), self._scaling.scale(), found > 0
+            return _rate(optimizer.param_groups) * probe.fallback.rates.to_come(optimizer), 1.0, overflow, None, found_there
+        scale_there = self._scaling.scale_on_device()
+        scale = self._scaling.scale() if scale_there is None else 1.0
+        return _rate(optimizer.param_groups), scale, overflow, scale_there, found_there
 
     def _skip(self, optimizer) -> None:
         if not can_skip(optimizer):
@@ -217,9 +222,8 @@ class Updates:
 
     def left_out(self, attachment, optimizer, tensors, numbers, overflow) -> None:
         """An update of these was skipped: its gradients are judged. `overflow`: a loss scaler has found one, and handles it."""
-        rate, scale, _ = self._facts(optimizer)
         self._scaling.stays = False
-        answer = attachment.ops.before_update(rate, scale, overflow, tensors, numbers, False)
+        answer = attachment.ops.before_update(*self._facts(optimizer, overflow), tensors, numbers, False)
         self._left_out = self._leaves_out(attachment, answer)
         self._made_or_left_out()
         attachment.heed(attachment.ops.after_update(), of_batch=False)

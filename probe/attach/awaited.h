@@ -1,0 +1,30 @@
+/// Awaited: a look at a step's gradients that is on its way, with what its answer is understood by.
+#pragma once
+
+#include <cstdint>
+
+#include "probe/attach/losses.h"
+#include "probe/step/gate.h"
+
+namespace nanquest::attach {
+
+/// What the caller knows when an update begins.
+struct Update {
+  double lr = 0;
+  double loss_scale = 1;        ///< of gradients that are still scaled: the optimizer unscales them itself
+  bool scale_overflow = false;  ///< a loss scaler found an overflow and keeps this update from being made
+  at::Tensor scale = {},
+             found_inf = {};  ///< where a device holds these two: read together with the gradients
+};
+
+struct Awaited {
+  GateLook look;  ///< its numbers: loss, norm, scale, found_inf
+  Update update;
+  std::int64_t step = 0;   ///< as the program counts
+  std::int64_t round = 0;  ///< Rounds::number
+  Losses losses;
+  bool norm_bad = false;  ///< known before the look
+  bool joins = false;     ///< another optimizer has written in this step
+};
+
+}  // namespace nanquest::attach

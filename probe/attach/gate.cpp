@@ -1,0 +1,131 @@
+// The gate before an update: the look at loss and gradients, and its answer. On a CPU that is known at once.
+// On a device it may come later: the update is made, and the answer is taken when the device has given it, at
+// the latest before the next step's update. Until then the step stays on record, as it was at its gate.
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "probe/attach/session.h"
+
+namespace nanquest::attach {
+namespace {
+
+/// Places of the numbers that a look reads beside the gradients.
+enum Number : std::uint8_t { kLoss, kNorm, kScale, kFoundInf };
+
+}  // namespace
+
+Awaited AttachSession::look_at_gradients(const Update& update) {
+  Awaited it;
+  it.update = update;
+  it.step = step();
+  it.round = rounds_ ? rounds_->number() : -1;
+  it.losses = losses_;
+  it.norm_bad = norm_bad_;
+  const at::Tensor norm = norm_.defined() && !norm_.is_cpu() ? norm_ : at::Tensor();
+  gate_.start(it.look, 1.0, {losses_.total(), norm, update.scale, update.found_inf});
+  norm_.reset();
+  return it;
+}
+
+bool AttachSession::may_come_later(const Awaited& look) {
+  if (!options_.gate_later || !look.look.pending() || followed_ || machine_.in_closure() ||
+      machine_.reported())
+    return false;
+  // Steps in which somebody waits for the device anyway, or that are told or kept whatever the gate says.
+  if (options_.probe.level == Level::watch || (machine_.on_record() && trace_.watched) || options_.tape > 0 ||
+      options_.record_steps.count(look.step) > 0 || check_.due(look.step) || !check_.beginning_known() ||
+      look.update.scale_overflow || !std::isfinite(look.update.lr))
+    return false;
+  if (options_.forecast && forecast_.due(look.step) && !forecast_.nearest().empty()) return false;
+  if (!machine_.on_record()) return true;
+  at::Device device = at::kCPU;
+  if (rounds_->may_hold(tensors_.bytes_of_update(device), device)) return true;
+  if (!std::exchange(waits_told_, true))
+    add_text(pending_.told,
+             "each step waits for its gate: the device has no memory to hold what an update overwrites");
+  return false;
+}
+
+StepAnswer AttachSession::judge(const Update& update) {
+  StepAnswer answer;
+  safely("the gate", [&] {
+    const std::int64_t now = answer.step = step();
+    if (machine_.paused()) {
+      norm_.reset();
+      return;
+    }
+    Awaited look = look_at_gradients(update);
+    look.joins = history_.join(now);
+    if (!look.joins)
+      history_.begin(
+          {.step = now, .lr = update.lr, .loss_scale = update.loss_scale, .sample_ids = sample_ids_});
+    const bool later = may_come_later(look);
+    if (!later) answered(look, answer, /*late=*/false);
+    report_damage(answer, /*update_made=*/false);
+    answer.skip = options_.skip_bad_updates && answer.gate == Gate::non_finite;
+    if (!check_.beginning_known())
+      add(answer.told, check_.began(now, check_.bad_now(), answer.gate != Gate::ok));
+    if (!later && answer.gate == Gate::ok) check_.was_well();
+    if (machine_.on_record() && answer.gate == Gate::ok && !machine_.reported()) {
+      foresee(answer);  // while nothing new runs on the device since the gate has waited for it
+      rounds_->healthy(now, tensors_.names(), batch_);
+    }
+    if (machine_.on_record() && later) trace_.outcome = rounds_->outcome(losses_.all(), gate_.parameters());
+    if (machine_.on_record() && !machine_.in_closure()) pass_gate(answer, std::isfinite(update.lr), later);
+    if (machine_.in_closure()) losses_.clear();  // each evaluation is judged by its own
+    if (later) awaited_.push_back(std::move(look));
+  });
+  return answer;
+}
+
+void AttachSession::answered(Awaited& it, StepAnswer& answer, bool late) {
+  const GateResult seen = gate_.finish(it.look);
+  const bool norm_bad = it.norm_bad || !std::isfinite(it.look.number(kNorm).value_or(0));
+  loss_ = it.losses.empty() ? std::numeric_limits<double>::quiet_NaN() : seen.loss;
+  loss_scale_ = it.look.number(kScale).value_or(it.update.loss_scale);
+  answer.gate = judge_.judge(
+      seen, {.loss_scale = loss_scale_,
+             .scaler_acts = it.update.scale_overflow || it.look.number(kFoundInf).value_or(0) > 0,
+             .norm_bad = norm_bad,
+             .min_loss_scale = options_.probe.min_loss_scale});
+  if (answer.gate == Gate::scale_overflow) answer.told = judge_.calibration();
+  machine_.gate_answered(it.step, answer.gate);
+  if (!it.joins) history_.scaled(loss_scale_);
+  if (late) {
+    history_.gated_later(it.joins, answer.gate, seen, gate_);
+  } else {
+    norm_bad_ = norm_bad;
+    history_.gated(answer.gate, seen, gate_);
+    if (options_.tape > 0 && rounds_ && !machine_.in_closure())
+      rounds_->recorder().passed_gate({.step = it.step, .rate = it.update.lr, .loss = loss_},
+                                      losses_.telling());
+  }
+  answer.gradients_bad = !seen.finite() || norm_bad;
+  answer.scale_overflow = answer.gate == Gate::scale_overflow;
+  if (answer.gate == Gate::non_finite && !machine_.reported(it.step))
+    write_incident(answer.gate, {what_is_bad(seen, norm_bad)}, answer, /*update_made=*/false,
+                   /*pages=*/nullptr, late ? &it : nullptr);
+}
+
+void AttachSession::hear(Hear which) {
+  while (!awaited_.empty()) {
+    const bool waits = which == Hear::all || (which == Hear::earlier && awaited_.front().step != step());
+    if (!waits && !awaited_.front().look.ready()) return;
+    Awaited it = std::move(awaited_.front());
+    awaited_.pop_front();
+    StepAnswer answer;
+    answer.step = it.step;
+    answered(it, answer, /*late=*/true);
+    if (answer.gate == Gate::ok) check_.was_well();
+    // Its update was made, with whatever the gate would have found bad.
+    if (machine_.reported(it.step) && check_.damaged() < tensors_.size())
+      check_.left_behind(check_.bad_now());
+    if (rounds_) rounds_->answered(it.round, answer.gate == Gate::ok);
+    if (!answer.told.empty()) late_.push_back(std::move(answer));
+  }
+}
+
+}  // namespace nanquest::attach

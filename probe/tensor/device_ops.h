@@ -1,0 +1,34 @@
+/// device_ops: work of the probe that a device does in one launch for many tensors. Operators of the
+/// dispatcher, so that a device has them by registering kernels (CUDA: device_ops_cuda.cpp); for one that
+/// has none the caller makes do with ATen's.
+///
+///     const at::Tensor found = at::empty({look_count(2, 1)}, …), word = at::empty({}, …);
+///     if (looks_at_once(device.type())) look({a, b}, {loss}, found, word);    // nobody waits
+///
+/// `look` is "nanquest_device::look(Tensor[] tensors, Tensor[] numbers, Tensor(a!) found, Tensor(b!) word)".
+/// The tensors are dense, of a type with a gate loop, complex ones as pairs of reals. `found` is fp64: Σx² of
+/// each tensor, then the largest |x| of each (Inf counts, NaN doesn't), then how many elements of each are
+/// NaN or Inf, then the numbers. `word` is one fp32 number: 1 if an element, a norm or a number is NaN or
+/// Inf, else 0.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace nanquest {
+
+/// Elements of `found` for so many tensors and numbers.
+constexpr std::int64_t look_count(std::size_t tensors, std::size_t numbers) {
+  return static_cast<std::int64_t>(3 * tensors + numbers);
+}
+
+/// Whether this kind of device has a kernel for `look`.
+bool looks_at_once(c10::DeviceType type);
+
+/// Calls the operator on the current stream. Throws c10::Error if the device refuses.
+void look(const std::vector<at::Tensor>& tensors, const std::vector<at::Tensor>& numbers,
+          const at::Tensor& found, const at::Tensor& word);
+
+}  // namespace nanquest
