@@ -221,7 +221,7 @@ class Observed(unittest.TestCase):
         self.scratch = Path(scratch.name)
 
     def observed(self, level, kind, fault="", seeds=1, **settings):
-        """(run directory, [weights, counts] for each seed) of such trainings in a process of its own."""
+        """(run directory, [weights, counts] for each seed) of such trainings in a process of its own; seeds=0: one of seed 0."""
         run, out = self.scratch / f"{level}-{kind}", self.scratch / "out.pt"
         environment = dict(os.environ, PYTHONPATH=os.pathsep.join([str(PACKAGE), str(HERE)]))
         process = subprocess.run([sys.executable, str(self.script), "--train", kind, fault, str(seeds),
@@ -279,7 +279,7 @@ def run_under_probe(train):
     if fault == "failures":
         torch.save(train_while_it_fails(kind), out)
         sys.exit()
-    torch.save([train(kind, fault, seed) for seed in range(1, int(seeds) + 1)], out)
+    torch.save([train(kind, fault, seed) for seed in range(1, int(seeds) + 1) or [0]], out)
 
 
 if __name__ == "__main__":

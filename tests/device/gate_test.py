@@ -1,0 +1,102 @@
+"""The gate that answers after the update: whatever the loop looks like, the step is the right one, no bit changes, and nobody waits for it."""
+
+import sys
+import unittest
+from pathlib import Path
+
+import nqdev
+import torch
+from observed import BAD, COUNTED_FROM, STEPS, Observed, mlp, run_under_probe
+
+
+def clipped(model, optimizers, batches):
+    model(batches[0]).square().mean().backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizers[0].step()
+
+
+def accumulated(model, optimizers, batches):
+    for x in batches:
+        (model(x).square().mean() / len(batches)).backward()
+    optimizers[0].step()
+
+
+def two(model, optimizers, batches):
+    """Two optimizers, each with a part of the weights."""
+    model(batches[0]).square().mean().backward()
+    for optimizer in optimizers:
+        optimizer.step()
+
+
+def alternating(model, optimizers, batches):
+    """… each after a pass of its own."""
+    for optimizer, x in zip(optimizers, batches):
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+
+
+def by_hand(model, optimizers, batches):
+    model(batches[0]).square().mean().backward()
+    with torch.no_grad():
+        for p in model.parameters():
+            p.sub_(p.grad, alpha=1e-2)
+            p.grad = None
+
+
+LOOPS = {loop.__name__: loop for loop in (clipped, accumulated, two, alternating, by_hand)}
+
+
+def train(loop, fault="", seed=1):
+    """As observed.train; fault: "batch", or "last" in the last step."""
+    nqdev.set_seed(seed)
+    torch.manual_seed(0)
+    model = mlp().to("nqdev")
+    weights = list(model.parameters())
+    parts = (weights[:2], weights[2:]) if loop in ("two", "alternating") else (weights,)
+    optimizers = [torch.optim.AdamW(part, lr=1e-2) for part in parts]
+    for step in range(STEPS):
+        if step == COUNTED_FROM:
+            nqdev.reset_counts()
+        batches = torch.randn(2, 4, 8)
+        if fault and step == (STEPS - 1 if fault == "last" else BAD):
+            batches[0, 1, 3] = float("nan")
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+        LOOPS[loop](model, optimizers, batches.to("nqdev"))
+    counts = nqdev.counts()
+    return [p.detach().cpu() for p in model.parameters()], counts
+
+
+class GateTest(Observed):
+    script = Path(__file__).resolve()
+
+    def test_a_bad_batch_is_found_in_its_step(self):
+        for loop, level, settings in [*((loop, "trace", {}) for loop in LOOPS), ("clipped", "trace", {"keep_steps": 0}),
+                                      ("accumulated", "trace", {"keep_steps": 0}), ("two", "trace", {"keep_steps": 0}), ("by_hand", "guard", {})]:
+            with self.subTest(loop=loop, level=level, settings=settings):
+                run, [(weights, _)] = self.observed(level, loop, "batch", **settings)
+                self.assert_same_bits(weights, train(loop, "batch")[0])
+                bad = 2 * BAD if loop == "alternating" else BAD
+                self.assertIn(f"nanquest: step {bad}: the loss is NaN", self.said)
+                if level == "trace":
+                    self.assertEqual(self.verdict(run, bad)["cause"], "BAD_DATA")
+
+    def test_no_bit_changes_and_nobody_waits(self):
+        for loop in LOOPS:
+            for level in ("guard", "trace"):
+                with self.subTest(loop=loop, level=level):
+                    alone = train(loop, seed=0)
+                    run, [(weights, counts)] = self.observed(level, loop, seeds=0)
+                    self.assert_same_bits(weights, alone[0])
+                    self.assertEqual(counts["synchronisations"], alone[1]["synchronisations"])
+                    self.assertEqual(list(run.glob("incidents/*")), [])
+
+    def test_the_last_step_is_told_at_the_end(self):
+        run, _ = self.observed("trace", "clipped", "last")
+        self.assertIn(f"nanquest: step {STEPS - 1}: the loss is NaN", self.said)
+        self.assertEqual(self.verdict(run, STEPS - 1)["cause"], "BAD_DATA")
+
+
+if __name__ == "__main__":
+    run_under_probe(train) if "--train" in sys.argv else unittest.main()
