@@ -16,7 +16,7 @@ from ..base.run_directory import claim, shorter
 from ..base.say import say
 from ..base.settings import EXIT_ON_INCIDENT, Settings
 from ..policy.quarantine import Quarantine
-from ..tell import bad_variables, listeners, reports
+from ..tell import bad_variables, listeners, refused_label, reports
 from ..tell.loggers import Loggers
 
 LINES = 3  # a model whose weights are NaN has an incident in every step
@@ -46,6 +46,7 @@ class Attachment:
         self.skipped = 0  # batches
         self.fell_back = None  # the last step before the run went on in fp32
         self.apart = None  # the step in which replicas were first seen to differ
+        self.refused = ""  # the sample whose label a loss refused
         self.rehearsal = None  # rehearsing.Role, if the process belongs to a rehearsal
         self.loggers = Loggers(self)
         self._said_once = set()
@@ -110,6 +111,7 @@ class Attachment:
             "skipped": self.skipped,
             "fell_back": self.fell_back,
             "apart": self.apart,
+            "refused": self.refused,
         }
 
     def step_made(self) -> None:
@@ -227,6 +229,7 @@ class Attachment:
         self.off = True
         if self.quarantine is not None and (line := self.quarantine.end()):
             say(line)
+        self.refused = refused_label.sentence() if look_back else ""
         seen, heard = self.seen(), self.note(ended=True)
         error = self.ops.stop(outcome)
         if error:
@@ -234,5 +237,5 @@ class Attachment:
         # If the error has to do with an incident, the incident says more about it.
         if look_back and not seen["incidents"] and not seen["carried_on"] and (held := bad_variables.when_it_raised()):
             say(f"{reports.raised().rstrip(':')} ended the program outside a recorded step; {held}")
-        if not heard and (seen["incidents"] or seen["muted"] or seen["apart"] is not None):
+        if not heard and (seen["incidents"] or seen["refused"] or seen["muted"] or seen["apart"] is not None):
             say(reports.outcome([{**seen, "ended": True}]))

@@ -3,7 +3,7 @@
 Each Python process that the probe was loaded into leaves a file named by its number in a folder that lasts as long as the
 launcher: empty from its start, then a JSON object with "torch" (imported: its version), "off" (said why on stderr), and, once
 it trains, "run_dir", "steps", "incidents", "carried_on" (steps of damage that was there), "skipped" (batches), "fell_back" (the
-step after which it went on in fp32, or null), "apart" (the step in which replicas were seen to differ, or null), "ended", and "stopped"
+step after which it went on in fp32, or null), "apart" (the step in which replicas were seen to differ, or null), "refused" (the sample whose label a loss refused, or ""), "ended", and "stopped"
 if the probe ended it. A second file holds the number of its steps in mapped memory, because a killed process cannot report. Nothing here
 fails a program.
 """
@@ -130,6 +130,9 @@ def outcome(processes: list) -> str:
     quiet = f"; {muted} muted (nanquest mute --list)" if muted else ""
     apart = [process["apart"] for process in processes if process.get("apart") is not None]
     quiet += f"; replicas differ since step {min(apart)}" if apart else ""
+    refused = next((process["refused"] for process in processes if process.get("refused")), "")
+    if not incidents and refused:
+        return f"{refused} (after {_extent(processes)}{quiet})"
     if not incidents:
         return f"no incident in {_extent(processes)}{quiet}"
     carried = f" ({_count(more, 'later step')} only propagated these values)" if more else ""
