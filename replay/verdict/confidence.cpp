@@ -35,6 +35,15 @@ double same_event(const Verdict& v) {
   return agreement == Agreement::bit_for_bit ? 1 : agreement == Agreement::within_bounds ? 0.5 : 0;
 }
 
+/// Some change of the search for fixes had a control; those of exchanged samples follow them.
+bool has_control(const Verdict& v) {
+  for (std::size_t i = 0; i < v.counterfactuals.size(); ++i)
+    if (v.counterfactuals[i].kind == ChangeKind::placebo &&
+        (i == 0 || v.counterfactuals[i - 1].kind != ChangeKind::data))
+      return true;
+  return false;
+}
+
 bool finite_in_some_format(const Verdict& v) {
   return v.precision.fp32 == PrecisionResult::finite || v.precision.fp64 == PrecisionResult::finite;
 }
@@ -103,7 +112,7 @@ Shown shown_by(const Verdict& v) {
     s.helps = 0;
   if (verified)
     s.verified = 1;
-  else if (any)
+  else if (any && (s.helps < 1 || has_control(v)))
     s.verified = 0;
   s.same_event = same_event(v);
   return s;
@@ -133,7 +142,7 @@ std::string confidence_text(const Verdict& v) {
     pro.emplace_back("a change that it asks for helps");
   else
     con.emplace_back(s.helps == 0 ? "no change that it asks for helps" : "no change was tried");
-  if (s.helps == 1 && s.verified == 0) con.emplace_back("no fix was verified");
+  if (s.helps == 1 && s.verified < 1) con.emplace_back("no fix was verified");
   if (s.deep == 1) pro.emplace_back("the proof says where the operands come from");
   if (s.deep == 0) con.emplace_back("the proof covers this operation alone");
   if (s.agrees == 0) con.push_back(claim_of(v)->facts_against.front());

@@ -12,16 +12,17 @@
 
 namespace nanquest {
 
-/// Of a change that was not tried: nearly all causes that are named in the bench have one that helps.
-inline constexpr double kNotTried = 0.75;
+/// Of what was not looked at: a change that was not tried, the operands of a part inside a fused op.
+inline constexpr double kNotSeen = 0.75;
 
 /// Each from 0 to 1; in between where it is not known.
 struct Shown {
-  double deep = 0.5;  ///< the proof says why the operands are as they are, not only what came out of them
+  double deep =
+      kNotSeen;       ///< the proof says why the operands are as they are, not only what came out of them
   double agrees = 1;  ///< no experiment contradicts the cause
-  double helps = kNotTried;     ///< a change that the cause asks for makes the step finite
-  double verified = kNotTried;  ///< and its control does not, nor does anything smaller
-  double same_event = 0.5;      ///< the step came back bit for bit (half: within bounds)
+  double helps = kNotSeen;     ///< a change that the cause asks for makes the step finite
+  double verified = kNotSeen;  ///< and its control does not, nor does anything smaller
+  double same_event = 0.5;     ///< the step came back bit for bit (half: within bounds)
 };
 
 /// What a verdict shows for its cause.

@@ -79,6 +79,13 @@ TEST(Confidence, FallsWithEachFactThatIsMissing) {
     v.counterfactuals = {{"op in fp32", ChangeKind::precision, TrialResult::non_finite}};
   });
   EXPECT_LT(nothing_helps, unverified);
+  // Where no control could be made, nothing speaks against the fix.
+  const double uncontrolled = without([](Verdict& v) {
+    v.fix.reset();
+    v.counterfactuals.resize(1);
+  });
+  EXPECT_GT(uncontrolled, unverified);
+  EXPECT_LT(uncontrolled, all);
   EXPECT_EQ(without([](Verdict& v) { v.cause = Label::unknown; }), 0);
   // A race is no less of one for coming back otherwise.
   EXPECT_EQ(without([](Verdict& v) { v.cause = v.claims.front().cause = Label::race; }),
