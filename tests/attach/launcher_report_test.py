@@ -57,10 +57,10 @@ class ReportTest(PackagesTest):
         self.assertEqual(self.said(sys.executable, MLP, "sgd", 99, 0), ["nanquest: no incident in 8 steps"])
 
     def test_a_label_outside_the_classes_names_its_sample(self):
-        for loss, word in (("F.cross_entropy(out, y)", "Target 10 is out of bounds"), ("out.gather(1, y[:, None]).mean()", "index 10 is out of bounds")):
+        for run, (loss, word) in enumerate((("F.cross_entropy(out, y)", "Target 10 is out of bounds"), ("out.gather(1, y[:, None]).mean()", "index 10 is out of bounds"))):
             script = self.scratch / "labels.py"
             script.write_text(LABELS.replace("LOSS", loss))
-            lines = self.said(sys.executable, script, code=1)
+            lines = self.said(sys.executable, script, code=1, run_dir=f"run{run}")
             self.assertEqual(len(lines), 1, lines)
             self.assertRegex(lines[0], rf"^nanquest: sample 11( and|, 0|\b).* has the label 10 \(.*{word}.*\(after 6 steps\)$")
 
