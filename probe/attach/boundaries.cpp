@@ -22,6 +22,7 @@ void AttachSession::pause() {
 }
 
 void AttachSession::start_step() {
+  look_between(pending_);
   if (machine_.stage() == StepMachine::Stage::by_hand) {  // the end of the update was not reported
     if (rounds_) rounds_->recorder().updated();
     remember_damage();
@@ -82,8 +83,9 @@ StepAnswer AttachSession::judge(const Update& update) {
                                       .scaler_acts = update.scale_overflow,
                                       .norm_bad = norm_bad_,
                                       .min_loss_scale = options_.probe.min_loss_scale});
-    if (answer.gate == Gate::scale_overflow) answer.told = judge_.calibration();
     loss_scale_ = update.loss_scale;
+    if (first_scale_ == 0) first_scale_ = loss_scale_;
+    left_out_ = update.scale_overflow && answer.gate != Gate::ok && !options_.skip_bad_updates;
     machine_.gate_answered(now, answer.gate);
     if (!history_.join(now))
       history_.begin(
@@ -93,13 +95,21 @@ StepAnswer AttachSession::judge(const Update& update) {
       rounds_->recorder().passed_gate({.step = now, .rate = update.lr, .loss = loss_}, losses_.telling());
     answer.gradients_bad = !seen.finite() || norm_bad_;
     answer.scale_overflow = answer.gate == Gate::scale_overflow;
-    if (answer.gate == Gate::non_finite && !machine_.reported())
-      write_incident(answer.gate, {what_is_bad(seen, norm_bad_)}, answer);
+    if (answer.gate == Gate::non_finite && !machine_.reported()) {
+      Facts what{what_is_bad(seen, norm_bad_)};
+      if (left_out_) add(what, damage_of_passes());
+      write_incident(answer.gate, what, answer);
+    }
+    if (answer.scale_overflow) overflow_carries_on(answer);
     report_damage(answer, /*update_made=*/false);
+    if (answer.scale_overflow && !machine_.reported()) add(answer.told, judge_.calibration());
     answer.skip = options_.skip_bad_updates && answer.gate == Gate::non_finite;
     if (!check_.beginning_known())
       add(answer.told, check_.began(now, check_.bad_now(), answer.gate != Gate::ok));
-    if (answer.gate == Gate::ok) check_.was_well();
+    if (answer.gate == Gate::ok) {
+      check_.was_well();
+      ++good_steps_;
+    }
     if (machine_.on_record() && answer.gate == Gate::ok && !machine_.reported()) {
       foresee(answer);  // as long as the device has no new work since the gate waited for it
       rounds_->healthy(now, tensors_.names(), batch_);
@@ -150,8 +160,9 @@ StepAnswer AttachSession::after_update() {
     if (rounds_) add_text(answer.told, rounds_->announcement());
     remember_damage();
     write_recording(answer);
-    // Its tables are closed once they are written; otherwise another optimizer may follow in this step.
-    if (!answer.file.empty() || !machine_.several()) close_trace();
+    // Its tables are closed once they are written; else another optimizer may still have its turn, and what the
+    // program does to its state before the next pass belongs to the step.
+    if (!answer.file.empty()) close_trace();
     if (machine_.on_record()) trace_.update_ends = ops_so_far();
     if (rounds_) {
       rounds_->recorder().updated();
@@ -159,6 +170,7 @@ StepAnswer AttachSession::after_update() {
     }
     tensors_.release();
     undo_.forget();
+    if (!trace_.samples) trace_.samples = sample_ids_;
     sample_ids_.clear();
     machine_.update_ends();
   });

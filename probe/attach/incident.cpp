@@ -15,7 +15,7 @@ namespace nanquest::attach {
 RoundFacts AttachSession::facts_of_round() {
   return {step(),
           loss_scale_,
-          sample_ids_,
+          machine_.on_record() && trace_.samples ? *trace_.samples : sample_ids_,
           batch_,
           machine_.on_record() && trace_.weights_finite,
           machine_.on_record() && trace_.states_finite};
@@ -76,9 +76,29 @@ bool AttachSession::loss_is_bad() const {
 }
 
 StateCheck::Blame AttachSession::blamed_so_far(Pages* pages) {
-  if (!pages || !trace_.watched) return {};
-  return check_.blame(pages->doc(),
-                      [this](const std::string& name) { return tensors_.bad_in_memory_of(name); });
+  StateCheck::Blame blame;
+  if (pages && trace_.watched)
+    blame = check_.blame(pages->doc(),
+                         [this](const std::string& name) { return tensors_.bad_in_memory_of(name); });
+  blame.damage_matters = check_.damaged() == 0 || damage_matters(pages);
+  return blame;
+}
+
+bool AttachSession::only_carries_on(StepAnswer& answer, bool update_made,
+                                    const std::function<StateCheck::Blame()>& blamed) {
+  if (writer_.count() + writer_.muted() == 0) return false;
+  const auto carried = check_.of_last_incident(check_.bad_now(), update_made, blamed);
+  if (!carried) return false;
+  if (writer_.carry_on()) answer.told.push_back(check_.carried_on(step(), *carried, writer_.last_step()));
+  return true;
+}
+
+void AttachSession::overflow_carries_on(StepAnswer& answer) {
+  if (check_.damaged() == 0 || machine_.reported()) return;
+  std::optional<Pages> pages;
+  if (on_record()) pages.emplace(*this, *rounds_->now(), facts_of_round());
+  if (only_carries_on(answer, /*update_made=*/false, [&] { return blamed_so_far(pages ? &*pages : nullptr); }))
+    machine_.report();
 }
 
 void AttachSession::write_incident(Gate gate, const Facts& what, StepAnswer& answer, bool update_made,
@@ -86,17 +106,20 @@ void AttachSession::write_incident(Gate gate, const Facts& what, StepAnswer& ans
   machine_.report();
   std::optional<Pages> made;
   if (!pages && on_record()) pages = &made.emplace(*this, *rounds_->now(), facts_of_round());
-  const bool first = writer_.count() + writer_.muted() == 0;
-  const auto bad = first ? StateCheck::Names() : check_.bad_now();
-  const auto blamed = [&] { return blamed_so_far(pages); };
-  if (const auto carried = check_.of_last_incident(bad, update_made, blamed)) {
-    if (writer_.carry_on()) answer.told.push_back(check_.carried_on(step(), *carried, writer_.last_step()));
+  std::optional<StateCheck::Blame> known;
+  const auto blamed = [&] { return known ? *known : known.emplace(blamed_so_far(pages)); };
+  if (only_carries_on(answer, update_made, blamed)) return;
+  const StateCheck::Blame blame = update_made && !writer_.mutes_any() ? StateCheck::Blame() : blamed();
+  if (const auto first = update_made ? std::nullopt : check_.repeats(step(), blame)) {
+    answer.incident = true;
+    if (writer_.repeat())
+      answer.told.push_back({.kind = Fact::one_more, .name = text_of(what), .step = step(), .since = *first});
     return;
   }
-  const StateCheck::Blame blame = writer_.mutes_any() ? blamed() : StateCheck::Blame();
   const bool muted = writer_.mutes(blame.op, blame.module);
   writer_.begin(step(), muted);
   check_.incident(/*gate_failed=*/gate != Gate::ok && !update_made);
+  if (!update_made) check_.was_bad(step(), blame);
   Facts told = what;
   told.front().step = step();
   if (muted) {

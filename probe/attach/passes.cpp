@@ -14,6 +14,7 @@ StepAnswer AttachSession::begin_forward() {
   listen();
   safely("a new step", [&] {
     if (!machine_.in_closure()) (void)set_phase(Phase::forward);
+    look_between(pending_);
     answer = std::exchange(pending_, {});
     judge_pass(Fact::no_update_follows, /*ends=*/false, answer);
     const auto begins = machine_.pass_begins([&] { return results_.held(); },
@@ -102,6 +103,7 @@ void AttachSession::set_samples(std::vector<std::string> ids) {
 StepAnswer AttachSession::program_ends(const std::string& raised) {
   StepAnswer answer;
   safely("the end", [&] {
+    look_between(pending_);
     answer = std::exchange(pending_, {});
     if (machine_.over()) return;
     if (!judge_pass(Fact::program_ended, /*ends=*/true, answer) && !raised.empty())

@@ -16,6 +16,7 @@ from ..base.run_directory import claim, shorter
 from ..base.say import say
 from ..base.settings import EXIT_ON_INCIDENT, Settings
 from ..policy.quarantine import Quarantine
+from ..pytorch import owners
 from ..tell import bad_variables, listeners, refused_label, reports
 from ..tell.loggers import Loggers
 
@@ -45,6 +46,7 @@ class Attachment:
         self.said = 0  # incidents told on stderr
         self.skipped = 0  # batches
         self.fell_back = None  # the last step before the run went on in fp32
+        self.outlook = ""  # how the program's state is when it ends
         self.apart = None  # the step in which replicas were first seen to differ
         self.refused = ""  # the sample whose label a loss refused
         self.rehearsal = None  # rehearsing.Role, if the process belongs to a rehearsal
@@ -74,6 +76,7 @@ class Attachment:
             self.give_up(str(unfit))
             return
         self.ops = torch.ops.nanquest
+        owners.answer_for(self.handle)
         try:
             self.run_dir = claim(self.run_dir)
             error = self.ops.start(self.settings.to_json(self.run_dir, *place_in_group()))
@@ -107,11 +110,13 @@ class Attachment:
             "steps": self.ops.steps_made(),
             "incidents": self.ops.incidents(),
             "carried_on": self.ops.carried_on(),
+            "repeated": self.ops.repeated(),
             "muted": self.ops.muted(),
             "skipped": self.skipped,
             "fell_back": self.fell_back,
             "apart": self.apart,
             "refused": self.refused,
+            "outlook": self.outlook,
         }
 
     def step_made(self) -> None:
@@ -230,6 +235,7 @@ class Attachment:
         if self.quarantine is not None and (line := self.quarantine.end()):
             say(line)
         self.refused = refused_label.sentence() if look_back else ""
+        self.outlook = self.ops.outlook()
         seen, heard = self.seen(), self.note(ended=True)
         error = self.ops.stop(outcome)
         if error:
