@@ -160,8 +160,8 @@ StepAnswer AttachSession::after_update() {
     if (rounds_) add_text(answer.told, rounds_->announcement());
     remember_damage();
     write_recording(answer);
-    // Its tables are closed once they are written; else another optimizer may still have its turn, and what the
-    // program does to its state before the next pass belongs to the step.
+    // Its tables are closed once they are written; else another optimizer may still have its turn, and what
+    // the program does to its state before the next pass belongs to the step.
     if (!answer.file.empty()) close_trace();
     if (machine_.on_record()) trace_.update_ends = ops_so_far();
     if (rounds_) {

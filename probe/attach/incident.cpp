@@ -87,8 +87,10 @@ StateCheck::Blame AttachSession::blamed_so_far(Pages* pages) {
 bool AttachSession::only_carries_on(StepAnswer& answer, bool update_made,
                                     const std::function<StateCheck::Blame()>& blamed) {
   if (writer_.count() + writer_.muted() == 0) return false;
+  take_over_names();
   const auto carried = check_.of_last_incident(check_.bad_now(), update_made, blamed);
   if (!carried) return false;
+  if (update_made) check_.spread();
   if (writer_.carry_on()) answer.told.push_back(check_.carried_on(step(), *carried, writer_.last_step()));
   return true;
 }
@@ -97,7 +99,8 @@ void AttachSession::overflow_carries_on(StepAnswer& answer) {
   if (check_.damaged() == 0 || machine_.reported()) return;
   std::optional<Pages> pages;
   if (on_record()) pages.emplace(*this, *rounds_->now(), facts_of_round());
-  if (only_carries_on(answer, /*update_made=*/false, [&] { return blamed_so_far(pages ? &*pages : nullptr); }))
+  if (only_carries_on(answer, /*update_made=*/false,
+                      [&] { return blamed_so_far(pages ? &*pages : nullptr); }))
     machine_.report();
 }
 

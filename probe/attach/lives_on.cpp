@@ -52,7 +52,8 @@ std::vector<record::Survivor> AttachSession::strangers(std::size_t first) {
 std::vector<SlotId> AttachSession::slots_of(const record::Step& step, const NamedList& list) const {
   std::vector<SlotId> slots;
   for (std::size_t i = 0; i < list.size(); ++i)
-    if (const std::uint32_t slot = step.slots.find(list.tensor(i).address()); slot != record::SlotIndex::kMissing)
+    if (const std::uint32_t slot = step.slots.find(list.tensor(i).address());
+        slot != record::SlotIndex::kMissing)
       slots.push_back(SlotId{slot});
   return slots;
 }
@@ -127,7 +128,8 @@ Owner AttachSession::owner_of(const at::Tensor& memory) {
   return owner;
 }
 
-bool AttachSession::reaches_harm(const TraceGraph& graph, const SlotSet& reached, const record::Step& step) const {
+bool AttachSession::reaches_harm(const TraceGraph& graph, const SlotSet& reached,
+                                 const record::Step& step) const {
   const SnapshotDoc& doc = graph.doc();
   const auto hit = [&](std::int32_t row) {
     const SlotId slot = row == kNone ? SlotId{} : graph.slot(TensorId{row});
@@ -149,7 +151,8 @@ bool AttachSession::damage_matters(Pages* pages) {
         storages.push_back(list->tensor(i).address());
   const auto& trained = gate_.parameters();
   for (const c10::StorageImpl* storage : storages)
-    if (std::any_of(trained.begin(), trained.end(), [&](const at::Tensor& weight) { return storage_of(weight) == storage; }))
+    if (std::any_of(trained.begin(), trained.end(),
+                    [&](const at::Tensor& weight) { return storage_of(weight) == storage; }))
       return true;
   if (!pages || !on_record()) return true;
   const TraceGraph graph(pages->doc());
@@ -161,9 +164,21 @@ bool AttachSession::damage_matters(Pages* pages) {
   return !from.empty() && reaches_harm(graph, reached_by(graph, from, graph.ops().front()), step);
 }
 
+void AttachSession::take_over_names() {
+  const NamedList& kept = tensors_.names().kept;
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    if (!kept.tensor(i).alive() || check_.left_of({with_word(StateCheck::kKept, kept.name(i))}).empty()) continue;
+    for (const auto& [list, word] : tensors_.names().state())
+      for (std::size_t j = 0; j < list->size(); ++j)
+        if (list->tensor(j).lies_in(kept.tensor(i).address()))
+          check_.left_behind({with_word(word, list->name(j))});
+  }
+}
+
 Facts AttachSession::damage_between() {
-  NamedTensors bad = check_.spoiled(rounds_->recorder(), state_written(trace_.update_ends, /*weights_too=*/true),
-                                    step(), {.first = trace_.update_ends});
+  NamedTensors bad =
+      check_.spoiled(rounds_->recorder(), state_written(trace_.update_ends, /*weights_too=*/true), step(),
+                     {.first = trace_.update_ends});
   for (auto& each : strangers_spoiled_between()) bad.push_back(std::move(each));
   if (bad.empty()) return {};
   record::Step& recorded = *rounds_->now();
@@ -176,7 +191,8 @@ Facts AttachSession::damage_between() {
   for (const auto& [list, word] : tensors_.names().state())
     for (std::size_t i = 0; i < list->size(); ++i) {
       const std::string name = with_word(word, list->name(i));
-      const bool fresh = std::any_of(bad.begin(), bad.end(), [&](const auto& each) { return each.first == name; });
+      const bool fresh =
+          std::any_of(bad.begin(), bad.end(), [&](const auto& each) { return each.first == name; });
       if (fresh || std::find(known.begin(), known.end(), name) == known.end()) continue;
       if (const std::uint32_t slot = recorded.slots.find(list->tensor(i).address());
           slot != record::SlotIndex::kMissing)
@@ -218,9 +234,12 @@ Facts AttachSession::outlook() {
   safely("the end", [&] {
     const StateCheck::Names bad = check_.left_of(check_.bad_now());
     if (!bad.empty())
-      facts.push_back({.kind = Fact::still_bad, .name = bad.front(), .number = static_cast<std::int64_t>(bad.size()) - 1});
+      facts.push_back({.kind = Fact::still_bad,
+                       .name = bad.front(),
+                       .number = static_cast<std::int64_t>(bad.size()) - 1});
     if (good_steps_ == 0) facts.push_back({.kind = Fact::never_updated, .number = steps_made()});
-    if (loss_scale_ < first_scale_ && good_steps_ == 0) facts.push_back({.kind = Fact::scale_fell, .value = loss_scale_});
+    if (loss_scale_ < first_scale_ && good_steps_ == 0)
+      facts.push_back({.kind = Fact::scale_fell, .value = loss_scale_});
   });
   return facts;
 }

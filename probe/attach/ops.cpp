@@ -223,8 +223,8 @@ __attribute__((visibility("default"))) void nanquest_micro_batch(int index) {
   if (nanquest::attach::session()) nanquest::attach::session()->set_told_micro_batch(index);
 }
 /// How Python finds out what holds some memory: returns an Owner::Kind, and writes its name.
-__attribute__((visibility("default"))) void nanquest_owners(int (*find)(const void* memory, size_t bytes, char* name,
-                                                                      size_t room)) {
+__attribute__((visibility("default"))) void nanquest_owners(int (*find)(const void* memory, size_t bytes,
+                                                                        char* name, size_t room)) {
   nanquest::attach::owner_finder() = find;
 }
 /// A module's forward ends.

@@ -1,5 +1,5 @@
-/// Owner: what of the program holds some memory, as its language tells. Of a tensor that is no weight, buffer or
-/// state that the session knows by name.
+/// Owner: what of the program holds some memory, as its language tells. Of a tensor that is no weight, buffer
+/// or state that the session knows by name.
 #pragma once
 
 #include <ATen/core/Tensor.h>

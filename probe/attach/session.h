@@ -284,11 +284,14 @@ class AttachSession : public OpSink {
   std::vector<SlotId> state_slots(const record::Step& step) const;
   /// Whether loss, gradients, or weights and states that the step wrote are among `reached`.
   bool reaches_harm(const TraceGraph& graph, const SlotSet& reached, const record::Step& step) const;
-  /// Whether what the last incident left behind gets into loss, gradients or weights of the step that runs; true
-  /// where that is not known.
+  /// Whether what the last incident left behind gets into loss, gradients or weights of the step that runs;
+  /// true where that is not known.
   bool damage_matters(Pages* pages);
   /// If a bad step shows nothing but what the last incident left behind, it is counted and `answer` says so.
-  bool only_carries_on(StepAnswer& answer, bool update_made, const std::function<StateCheck::Blame()>& blamed);
+  bool only_carries_on(StepAnswer& answer, bool update_made,
+                       const std::function<StateCheck::Blame()>& blamed);
+  /// What was found damaged before the program used it has got its name by now: it is the same damage.
+  void take_over_names();
   /// The same for a step whose loss scale overflowed, which is no incident by itself.
   void overflow_carries_on(StepAnswer& answer);
   /// Writes the hidden damage that this watched step has shown so far.
@@ -341,12 +344,12 @@ class AttachSession : public OpSink {
   /// The step that runs, while it is on record.
   struct Trace {
     bool watched = false;
-    bool keeps = false;                                  ///< the update is recorded, with what it overwrites
-    std::size_t update_begins = 0;                       ///< first op of the optimizer
-    std::size_t update_ends = 0;                         ///< first op after it; of one by hand its first op
-    bool looked_between = false;                         ///< at what ran since then
+    bool keeps = false;             ///< the update is recorded, with what it overwrites
+    std::size_t update_begins = 0;  ///< first op of the optimizer
+    std::size_t update_ends = 0;    ///< first op after it; of one by hand its first op
+    bool looked_between = false;    ///< at what ran since then
     std::optional<std::vector<std::string>> samples = {};  ///< of the step, once it has its update
-    bool weights_finite = false, states_finite = false;  ///< see RoundFacts
+    bool weights_finite = false, states_finite = false;    ///< see RoundFacts
   };
   Trace trace_;
   PassResults results_;  ///< of the passes that are on record

@@ -277,7 +277,8 @@ std::vector<record::Survivor> Recorder::survivors(std::size_t first) {
   settle_all();
   for (std::uint32_t i = 0; i < current_->slots.size(); ++i) {
     const record::SlotRecord& slot = current_->slots[i];
-    if (slot.writer == UINT32_MAX || slot.writer < first || !slot.initialised || !at::isFloatingType(slot.type))
+    if (slot.writer == UINT32_MAX || slot.writer < first || !slot.initialised ||
+        !at::isFloatingType(slot.type))
       continue;
     const auto memory = slot.storage.lock();
     if (!memory || !memory->nbytes()) continue;

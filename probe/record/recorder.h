@@ -121,8 +121,8 @@ class Recorder : public OpSink {
   /// Looks now at everything that can be known of the running step: what collectives wrote, and in a watched
   /// step the values read from outside.
   void complete();
-  /// Whether an op of the step that runs, or has just ended, wrote to this storage, the last one not before op
-  /// `first`.
+  /// Whether an op of the step that runs, or has just ended, wrote to this storage, the last one not before
+  /// op `first`.
   bool wrote(const c10::StorageImpl* storage, std::size_t first = 0);
   /// All memory of floating-point values whose last write was by op `first` of the step that runs or a later
   /// one, and that somebody still has, in the order of these writes.

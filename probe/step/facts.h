@@ -18,15 +18,15 @@ struct Fact {
   enum Kind : std::uint8_t {
     text,  ///< `name` as it is: text of another part or library
     // What is bad.
-    loss_bad,             ///< `value`: the loss; and `number` elements of the gradients
-    gradients_bad,        ///< `number` elements
-    clip_norm_bad,        ///< the norm by which finite gradients were clipped
-    norm_overflows,       ///< the norm of finite gradients
-    scale_overflowed,     ///< the loss scale was too high
-    still_looking,        ///< `number` overflows in a row, the last at the scale `value`
-    buffer_spoiled,       ///< `name`
-    stays_bad,            ///< `name` and `number` more that live on, of a step whose update is left out
-    spoiled_between,      ///< `name` and `number` more, between the update and the next pass, by the op `more`
+    loss_bad,          ///< `value`: the loss; and `number` elements of the gradients
+    gradients_bad,     ///< `number` elements
+    clip_norm_bad,     ///< the norm by which finite gradients were clipped
+    norm_overflows,    ///< the norm of finite gradients
+    scale_overflowed,  ///< the loss scale was too high
+    still_looking,     ///< `number` overflows in a row, the last at the scale `value`
+    buffer_spoiled,    ///< `name`
+    stays_bad,         ///< `name` and `number` more that live on, of a step whose update is left out
+    spoiled_between,   ///< `name` and `number` more, between the update and the next pass, by the op `more`
     only_buffer_spoiled,  ///< `name`; loss and gradients are finite
     hidden_overflow,
     weight_bad,        ///< after the update

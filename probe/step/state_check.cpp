@@ -138,7 +138,8 @@ void StateCheck::was_well() {
 }
 
 void StateCheck::left_behind(const Names& bad) {
-  // With what was there before the first update, and was no harm to a good step, this one was not made either.
+  // With what was there before the first update, and was no harm to a good step, this one was not made
+  // either.
   for (const std::string& name : bad)
     if (!was_well_ || !from_the_beginning_.count(name)) damaged_.insert(name);
 }
@@ -160,6 +161,8 @@ std::optional<StateCheck::Names> StateCheck::of_last_incident(const Names& bad, 
   if (update_made) {  // what a good step's update spoiled is news
     const bool known =
         std::all_of(bad.begin(), bad.end(), [&](const std::string& name) { return is_damaged(name); });
+    if (by_state && !known)  // or it spoiled them by what was damaged (a moment)
+      if (const Blame blame = blamed(); blame.known && is_damaged(blame.state)) return bad;
     return by_state && known ? std::optional(bad) : std::nullopt;
   }
   const bool by_damage = by_state && !harmless_;

@@ -70,8 +70,8 @@ class StateCheck {
     std::size_t first = 0;  ///< writes of this op of the step and later ones
     bool always = false;    ///< whatever `every` says
   };
-  /// Those of `tensors` that the step wrote and that now hold NaN or Inf, of a kind that they didn't hold when
-  /// the step read them first. Infinities that somebody wrote there on purpose (a mask, the start of a
+  /// Those of `tensors` that the step wrote and that now hold NaN or Inf, of a kind that they didn't hold
+  /// when the step read them first. Infinities that somebody wrote there on purpose (a mask, the start of a
   /// maximum) are none. `recorder` records the step.
   NamedTensors spoiled(Recorder& recorder, const NamedTensors& tensors, std::int64_t step, Look look) const;
   /// Whether a watched step, good by its loss and gradients, hides an overflow at a new place. A model that
@@ -100,6 +100,8 @@ class StateCheck {
   void incident(bool gate_failed);
   /// After the update of an incident's step, or of one that only shows its damage: what is bad now.
   void left_behind(const Names& bad);
+  /// The damage got further by a good step's update: the next step may be bad by it.
+  void spread() { harmless_ = false; }
   /// Bad values of the last incident came from another process, by the collective `by`; "" if they did not.
   /// Until a step is good, more of them by the same way are not news: that process's file names the cause.
   void arrived(std::string by) { arrives_ = std::move(by); }
@@ -119,8 +121,8 @@ class StateCheck {
   Blame blame(SnapshotDoc& doc, const std::function<std::string(const std::string&)>& settled) const;
   /// A step was bad that is news, or one of its kind.
   void was_bad(std::int64_t step, const Blame& blame);
-  /// The step in which the same op was to blame first, if this one is bad in a row of such steps: bad anew, and
-  /// no news. The row goes on where nobody watched the step right after one of them.
+  /// The step in which the same op was to blame first, if this one is bad in a row of such steps: bad anew,
+  /// and no news. The row goes on where nobody watched the step right after one of them.
   std::optional<std::int64_t> repeats(std::int64_t step, const Blame& blame);
   /// How many tensors are known to be damaged.
   std::size_t damaged() const { return damaged_.size(); }

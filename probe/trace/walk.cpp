@@ -33,6 +33,7 @@ bool is_trained(SlotOrigin origin) {
 /// that was written before it was read, which is working memory.
 bool lives_on(const TraceGraph& graph, SlotId slot, SlotOrigin origin) {
   if (origin == SlotOrigin::buffer || origin == SlotOrigin::loss_scale) return true;
+  if (is_made_state(get(graph.doc(), slot))) return true;
   return origin == SlotOrigin::external && !graph.writes(slot).empty() && old_value_used(graph, slot);
 }
 
@@ -175,7 +176,8 @@ void Walk::look_into(const Visit& visited) {
   if (!(graph_.op(op).flags & kOpHostWrite)) {
     ValueKinds there = 0;
     for (const TensorId row : graph_.reads(op))
-      if (const ValueKinds kinds = kinds_in(graph_, row); kinds && !only_updates(graph_, op, row)) there |= kinds;
+      if (const ValueKinds kinds = kinds_in(graph_, row); kinds && !only_updates(graph_, op, row))
+        there |= kinds;
     for (const ValueKinds kind : {kKindNan, kKindPosInf, kKindNegInf}) {
       if (!there || !(visited.kinds & kind)) continue;
       if (!(there & kind))
