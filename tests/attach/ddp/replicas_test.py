@@ -15,7 +15,7 @@ sys.path.insert(0, str(PACKAGE))
 from nanquest.ranks import differing_ranks, exchange  # noqa: E402
 
 STEPS = 12  # of each way
-LINE = re.compile(r"(?m)^nanquest: step (\d+): replicas differ: (.*)$")
+LINE = re.compile(r"(?m)^nanquest: (?:rank \d+: )?step (\d+): replicas differ: (.*)$")
 # Weights are alike on all ranks in the end.
 ALIKE = ("plain", "accumulates", "static", "unused", "two_optimizers", "compressed", "sharded_states", "slow", "late", "uneven")
 # Each rank may have its own.

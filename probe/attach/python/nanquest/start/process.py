@@ -8,7 +8,7 @@ from ..base.probe_state import probe
 from ..base.say import say
 from ..base.settings import Settings, switched_off
 from ..tell import reports
-from .attachment import Attachment
+from .attachment import Attachment, refuse_to_train
 
 
 def attach(asked: dict) -> bool:
@@ -61,7 +61,9 @@ def attach_by_environment() -> None:
     """Called by the hook of `nanquest run` when torch has been imported. Never fails; prints why the probe is off."""
     try:
         if not switched_off() and (probe.current is None or probe.current.off):
-            _attach(Settings.from_environment(), by_environment=True)
+            settings = Settings.from_environment()
+            if not _attach(settings, by_environment=True) and settings.on_incident == "stop":
+                refuse_to_train()
     except Exception as error:  # noqa: BLE001 (the program runs without the probe)
         line = "the probe is off: " + ("" if isinstance(error, ValueError) else f"{type(error).__name__}: ") + str(error)
         reports.note(off=line)
