@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from ..base import library
 from ..base.attach_arguments import settings_of
 from ..base.probe_state import probe
@@ -34,11 +36,15 @@ def _is_the_same(asked: dict) -> None:
 
 
 def _attach(settings: Settings, by_environment: bool = False) -> bool:
-    import torch
-
+    try:
+        import torch
+    except ImportError as problem:
+        say(f"nothing is observed: {sys.executable} has no {problem.name or 'torch'} (pip install torch)")
+        return False
     reports.note(torch=torch.__version__)
     try:
         path = library.check(torch.__version__)
+        library.check_build(torch)
         from ..hear import hooks  # looks up PyTorch's private names; Unfit if one that is needed is missing
     except library.Unfit as unfit:
         reports.note(off=str(unfit))
