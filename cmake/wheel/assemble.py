@@ -36,8 +36,13 @@ def is_elf(path):
 
 
 def metadata(project):
-    lines = ["Metadata-Version: 2.1", f"Name: {project['name']}", f"Version: {project['version']}", f"Summary: {project['description']}",
-             f"Requires-Python: {project['requires-python']}"]
+    lines = [
+        "Metadata-Version: 2.1",
+        f"Name: {project['name']}",
+        f"Version: {project['version']}",
+        f"Summary: {project['description']}",
+        f"Requires-Python: {project['requires-python']}",
+    ]
     lines += [f"Requires-Dist: {each}" for each in project["dependencies"]]
     for extra, wanted in project["optional-dependencies"].items():
         lines += [f"Provides-Extra: {extra}", *(f"Requires-Dist: {each} ; extra == '{extra}'" for each in wanted)]
@@ -48,8 +53,11 @@ def metadata(project):
 def package_files():
     """What the package is made of without anything compiled: name in the wheel -> content."""
     top = ROOT / "probe/attach/python"
-    files = {str(path.relative_to(top)): path.read_bytes() for path in sorted((top / "nanquest").rglob("*"))
-             if path.is_file() and "__pycache__" not in path.parts}
+    files = {
+        str(path.relative_to(top)): path.read_bytes()
+        for path in sorted((top / "nanquest").rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+    }
     files["nanquest/agents.md"] = (ROOT / "docs/agents.md").read_bytes()
     return files
 
@@ -59,7 +67,9 @@ def built_files(builds, folder):
     found = {}
     for number, build in enumerate(builds):
         place = folder / str(number)
-        subprocess.run(["cmake", "--install", build, "--component", "python", "--prefix", str(place)], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            ["cmake", "--install", build, "--component", "python", "--prefix", str(place)], check=True, stdout=subprocess.DEVNULL
+        )
         for path in sorted(place.rglob("*")):
             if path.is_file():
                 found.setdefault(str(path.relative_to(place)), path)

@@ -24,13 +24,34 @@ def main(library, stub, *newest):
             versions[version] = True
             section = '.section .tdata, "awT", @progbits' if kind == "TLS" else ".text"
             shape = {"TLS": "tls_object", "OBJECT": "object"}.get(kind, "function")
-            lines += [section, f".globl s{index}", f".type s{index}, @{shape}", f"s{index}: .byte 0", f".size s{index}, 1", f".symver s{index}, {name}@@{version}"]
+            lines += [
+                section,
+                f".globl s{index}",
+                f".type s{index}, @{shape}",
+                f"s{index}: .byte 0",
+                f".size s{index}, 1",
+                f".symver s{index}, {name}@@{version}",
+            ]
     with tempfile.TemporaryDirectory() as folder:
         names, source = pathlib.Path(folder, "names.map"), pathlib.Path(folder, "stub.s")
-        names.write_text("".join(f"{version} {{ {'local: *;' if not at else ''} }};\n" for at, version in enumerate(sorted(versions, key=number))))
+        names.write_text(
+            "".join(f"{version} {{ {'local: *;' if not at else ''} }};\n" for at, version in enumerate(sorted(versions, key=number)))
+        )
         source.write_text("\n".join(lines) + "\n")
-        subprocess.run(["cc", "-shared", "-nostdlib", "-fuse-ld=bfd", f"-Wl,-soname,{pathlib.Path(library).name}", f"-Wl,--version-script={names}",
-                        str(source), "-o", stub], check=True)
+        subprocess.run(
+            [
+                "cc",
+                "-shared",
+                "-nostdlib",
+                "-fuse-ld=bfd",
+                f"-Wl,-soname,{pathlib.Path(library).name}",
+                f"-Wl,--version-script={names}",
+                str(source),
+                "-o",
+                stub,
+            ],
+            check=True,
+        )
 
 
 main(*sys.argv[1:])
