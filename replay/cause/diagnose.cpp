@@ -136,8 +136,7 @@ void mend_format_advice(const Case& c, Verdict& v) {
       });
   if (helped == v.counterfactuals.end()) return;
   v.advice.replace(at, std::string_view(kKeepOpInFp32).size(),
-                   "Keep more than this op in fp32 (alone it does not help; with " + helped->change +
-                       " the step is finite)");
+                   "Keep more than this op in fp32 (alone it does not help; what was tried says how much)");
 }
 
 /// "c10d::allreduce_ (op 94) and 3 more".
