@@ -153,7 +153,7 @@ std::string AttachSession::write_file(Gate gate, Facts& told, bool update_made, 
     told.push_back({.kind = Fact::update_spoiled, .name = spoiled, .since = origin->facts.step});
     pages = &earlier.emplace(*this, *rounds_->of(*origin), origin->facts);
   }
-  const std::string file = writer_.write({gate, loss_is_bad()}, *pages, told);
+  std::string file = writer_.write({gate, loss_is_bad()}, *pages, told);
   check_.arrived(pages->arrived_by());
   if (origin)
     rounds_->told(*origin);

@@ -13,14 +13,9 @@ struct Weights {
 };
 constexpr Weights kWeights{-2.91, 2.02, 1.50, 0.99, 1.16, 1.00};
 
-/// The cause that is meant, also where it is not named.
-Label meant(const Verdict& v) {
-  return v.likely ? v.likely->cause : v.cause;
-}
-
 const Claim* claim_of(const Verdict& v) {
-  const auto found =
-      std::find_if(v.claims.begin(), v.claims.end(), [&](const Claim& c) { return c.cause == meant(v); });
+  const auto found = std::find_if(v.claims.begin(), v.claims.end(),
+                                  [&](const Claim& c) { return c.cause == meant_cause(v); });
   return found == v.claims.end() ? nullptr : &*found;
 }
 
@@ -30,7 +25,7 @@ bool differs_by_nature(Label cause) {
 }
 
 double same_event(const Verdict& v) {
-  if (differs_by_nature(meant(v))) return 1;
+  if (differs_by_nature(meant_cause(v))) return 1;
   const Agreement agreement = v.reproduction.agreement();
   return agreement == Agreement::bit_for_bit ? 1 : agreement == Agreement::within_bounds ? 0.5 : 0;
 }
@@ -89,6 +84,10 @@ void leave_open(Verdict& v) {
 }
 
 }  // namespace
+
+Label meant_cause(const Verdict& verdict) {
+  return verdict.likely ? verdict.likely->cause : verdict.cause;
+}
 
 Shown shown_by(const Verdict& v) {
   Shown s;

@@ -28,6 +28,9 @@ struct Shown {
 /// What a verdict shows for its cause.
 Shown shown_by(const Verdict& verdict);
 
+/// The cause that is meant: the likely one where the evidence is too weak to name it.
+Label meant_cause(const Verdict& verdict);
+
 /// Below this the cause is not named: UNKNOWN, with the best claims.
 inline constexpr double kLeastConfidence = 0.7;
 

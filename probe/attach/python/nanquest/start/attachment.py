@@ -16,7 +16,6 @@ from ..base.run_directory import claim, shorter
 from ..base.say import say
 from ..base.settings import EXIT_ON_INCIDENT, Settings
 from ..policy.quarantine import Quarantine
-from ..pytorch import owners
 from ..tell import bad_indices, bad_variables, listeners, reports
 from ..tell.loggers import Loggers
 
@@ -84,6 +83,8 @@ class Attachment:
             self._end_unprotected()
             return
         self.ops = torch.ops.nanquest
+        from ..pytorch import owners  # imports torch, which is here by now
+
         owners.answer_for(self.handle)
         try:
             self.run_dir = claim(self.run_dir)
