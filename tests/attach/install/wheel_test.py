@@ -86,7 +86,7 @@ class Wheel(unittest.TestCase):
             self.assertRegex(said[0], words)
 
     def test_a_torch_that_was_compiled_otherwise_is_refused_before_anything_is_loaded(self):
-        for change, words in (("torch._C._GLIBCXX_USE_CXX11_ABI = False", "with the C\\+\\+ ABI from before 2015"), ("torch.version.debug = True", "for debugging")):
+        for change, words in (("torch.compiled_with_cxx11_abi = lambda: False", "with the C\\+\\+ ABI from before 2015"), ("torch.version.debug = True", "for debugging")):
             (self.work / "compiled.py").write_text(PRETENDS.replace("torch.__version__ = sys.argv[1]", change))
             done = self.start("with-torch", "python", "compiled.py")
             self.assertEqual(done.stdout, "False False\n")

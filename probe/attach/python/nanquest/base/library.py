@@ -93,7 +93,7 @@ def check(torch_version: str) -> str:
 
 def check_build(torch) -> None:
     """Unfit where the imported PyTorch was compiled in a way that changes its C++ interfaces."""
-    old_strings = getattr(torch._C, "_GLIBCXX_USE_CXX11_ABI", True) is False
+    old_strings = not getattr(torch, "compiled_with_cxx11_abi", lambda: True)()
     if old_strings or getattr(torch.version, "debug", False) is True:
         how = "with the C++ ABI from before 2015" if old_strings else "for debugging"
         raise Unfit(
