@@ -104,7 +104,7 @@ class ProbeTest(Observed):
                 self.assertGreater(times, 5, (level, failure))
 
     def test_a_healthy_step_is_waited_for_once(self):
-        """… and a watched one twice: at the gate, and for what its ops made."""
+        """… and a watched one three times: at the gate, for what its ops made, and for what ran between its update and the next pass."""
         counted = STEPS - COUNTED_FROM
         for kind, level in [("fused", "guard"), ("fused", "trace"), ("fused", "watch"), ("moved", "trace")]:
             alone = train(kind)[1]
@@ -112,7 +112,7 @@ class ProbeTest(Observed):
                 _, [(_, counts)] = self.observed(level, kind)
                 print(level, {what: (counts[what] - alone[what]) / counted for what in counts}, "more a step")
                 waits = counts["synchronisations"] - alone["synchronisations"]
-                self.assertLessEqual(waits, counted * (2 if level == "watch" else 1), (counts, alone))
+                self.assertLessEqual(waits, counted * (3 if level == "watch" else 1), (counts, alone))
                 if level != "watch":
                     self.assertLessEqual(counts["host_reads"] - alone["host_reads"], counted, (counts, alone))
                     # What an update overwrites is copied list by list, however many tensors that are.
