@@ -132,18 +132,22 @@ class DdpTest(TogetherTest):
                 self.assertEqual((other["cause"], other["ranks"]["first"]["rank"], other["blame"]["assumed"]), ("UNKNOWN", 1, []), other)
 
     def test_weights_that_are_averaged_name_where_they_come_from(self):
-        """Rank 1 goes bad alone in step 3; behind its update weights are averaged, which spoils those of rank 0 in the same step."""
+        """Rank 1 goes bad alone in step 3; after it weights are averaged, and step 4 begins with bad ones on rank 0."""
         self.together("local", 1, "seen", options=("--level", "watch"), run_dir="run")
         files = self.scratch / "run" / "incidents"
-        own = self.replay("diagnose", files / "step-00000003.r0.h5", "--no-fixes", "--no-files")
-        self.assertEqual((own["culprit"]["op"], own["ranks"]["local"]), ("c10d::allreduce_", False), own)
-        self.assertIn("arrived by c10d::allreduce_ from another rank", own["explanation"])
+        own = self.replay("diagnose", files / "step-00000004.r0.h5", "--no-fixes", "--no-files")
+        self.assertEqual((own["cause"], own["ranks"]["local"]), ("BAD_STATE", False), own)
         first = own["ranks"]["first"]
-        self.assertEqual((first["rank"], first["op"]), (1, "aten::log"), own["ranks"])
-        # The rank that did it did not get it from another one.
+        self.assertEqual((first["rank"], first["step"], first["op"]), (1, 3, "aten::log"), own["ranks"])
+        self.assertIn("Step 3 of rank 1 left the same parameter bad", own["ranks"]["text"])
+        self.assertNotIn("which earlier step", " ".join(own["not_tested"]))
+        # The rank that did it did not get it from another one; nor did one whose own earlier step did it.
         said = self.replay("diagnose", files / "step-00000003.r1.h5", "--no-fixes", "--no-files")
         self.assertEqual((said["ranks"]["first"]["rank"], said["ranks"]["local"]), (1, True), said["ranks"])
         self.assertNotIn("step", said["ranks"]["first"])
+        (files / "step-00000003.r1.h5").rename(files / "step-00000003.r0.h5")
+        mine = self.replay("diagnose", files / "step-00000004.r0.h5", "--no-fixes", "--no-files")
+        self.assertEqual((mine["ranks"]["first"]["rank"], mine["ranks"]["local"]), (0, True), mine["ranks"])
 
     def test_who_was_first(self):
         for mode in MODES:
