@@ -218,6 +218,8 @@ Facts AttachSession::damage_between() {
 void AttachSession::look_between(StepAnswer& answer) {
   if (!machine_.over() || machine_.paused()) return;
   if (machine_.reported()) return remember_damage();  // what was copied since then is its damage, too
+  // Ranks have to name the same step, and what one of them does between its steps reaches the others in the next.
+  if (options_.probe.world_size > 1) return;
   if (!on_record() || ops_so_far() <= trace_.update_ends || trace_.update_ends == 0) return;
   if (std::exchange(trace_.looked_between, true)) return;
   const Facts what = damage_between();
