@@ -130,7 +130,7 @@ std::string confidence_text(const Verdict& v) {
   if (v.likely)
     return percent(v.likely->confidence) + " for " + std::string(word(v.likely->cause)) +
            ": too little to name it";
-  const std::string text = percent(v.confidence);
+  std::string text = percent(v.confidence);
   // A file holds hundredths.
   if (v.cause == Label::unknown || std::abs(v.confidence - confidence_of(v)) > 0.0051) return text;
   const Shown s = shown_by(v);
