@@ -10,7 +10,9 @@ rm -rf "$work"
 mkdir -p "$folder" "$work"/{debs,sources,state/lists/partial,cache/archives/partial,preferences.d}
 
 # An apt of its own, which knows neither the machine's packages nor its sources.
-mirror="${NANQUEST_DEBIAN:-http://deb.debian.org/debian}"
+# Where this machine has its own packages of Debian from; elsewhere a mirror of Debian must be named.
+mirror="${NANQUEST_DEBIAN:-$(apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Label: Debian' | head -n1)}"
+[ -n "$mirror" ] || { echo "older_system.sh: no mirror of Debian is known here (apt-get update, or name one in NANQUEST_DEBIAN)" >&2; exit 70; }
 keyring="/usr/share/keyrings/debian-archive-keyring.gpg"
 [ -e "$keyring" ] || { echo "older_system.sh: $keyring is missing (package debian-archive-keyring)" >&2; exit 70; }
 cat >"$work/sources.list" <<LIST
