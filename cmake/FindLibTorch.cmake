@@ -4,7 +4,7 @@
 # Looks in this order: -DLibTorch_ROOT (the folder `torch`, a libtorch folder, or a Python environment), the active
 # Python, .venv beside the sources.
 #
-# Sets: LibTorch_FOUND, LibTorch_VERSION, LibTorch_ROOT_DIR, LibTorch_HAS_CUDA, LibTorch_NOT_FOUND_REASON, target
+# Sets: LibTorch_FOUND, LibTorch_VERSION (numbers), LibTorch_BUILD (that, or the whole text of a preview), LibTorch_ROOT_DIR, LibTorch_HAS_CUDA, LibTorch_NOT_FOUND_REASON, target
 # LibTorch::LibTorch.
 
 function(_libtorch_from_python python out)
@@ -56,6 +56,11 @@ if(LibTorch_ROOT_DIR)
     file(STRINGS "${LibTorch_ROOT_DIR}/build-version" _line)
   endif()
   string(REGEX MATCH "[0-9]+\\.[0-9]+\\.[0-9]+" LibTorch_VERSION "${_line}")
+  # A nightly build or a vendor's ("2.9.0a0+145a3a7") is between two releases: its libraries are those of no other.
+  string(REGEX MATCH "[0-9]+\\.[0-9]+\\.[0-9]+[^'\" ]*" LibTorch_BUILD "${_line}")
+  if(LibTorch_BUILD MATCHES "^[0-9.]+(\\+.*)?$")
+    set(LibTorch_BUILD "${LibTorch_VERSION}")
+  endif()
 endif()
 
 set(LibTorch_FOUND FALSE)
@@ -86,10 +91,12 @@ else()
       list(APPEND _libs "${_lib}/libtorch_cuda.so" "${_lib}/libc10_cuda.so")
     endif()
     target_link_libraries(LibTorch::LibTorch INTERFACE -Wl,--no-as-needed ${_libs} -Wl,--as-needed)
-    target_link_options(LibTorch::LibTorch INTERFACE -Wl,--allow-shlib-undefined "-Wl,-rpath,${_lib}")
-    foreach(_dir IN LISTS _nvidia)
-      target_link_options(LibTorch::LibTorch INTERFACE "-Wl,-rpath,${_dir}")
-    endforeach()
+    target_link_options(LibTorch::LibTorch INTERFACE -Wl,--allow-shlib-undefined)
+    if(NOT NANQUEST_OLDER_SYSTEM)  # what runs elsewhere finds LibTorch there
+      foreach(_dir IN LISTS _lib _nvidia)
+        target_link_options(LibTorch::LibTorch INTERFACE "-Wl,-rpath,${_dir}")
+      endforeach()
+    endif()
   endif()
 endif()
 mark_as_advanced(LibTorch_ROOT_DIR)

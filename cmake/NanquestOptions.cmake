@@ -100,6 +100,9 @@ if(NOT NANQUEST_IMGUI_DIR OR NOT NANQUEST_IMPLOT_DIR)
   endif()
 endif()
 
+if(NANQUEST_OLDER_SYSTEM)
+  set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)  # for NanquestPackage.cmake, which links other files
+endif()
 find_package(HDF5 QUIET COMPONENTS C)
 find_package(nlohmann_json QUIET)
 find_package(CLI11 QUIET)
@@ -120,7 +123,7 @@ endif()
 
 set(_reason "")
 if(NOT NANQUEST_TORCH STREQUAL "OFF")
-  find_package(LibTorch 2.11 QUIET)
+  find_package(LibTorch 2.8 QUIET)
   if(NOT LibTorch_FOUND)
     set(_reason "${LibTorch_NOT_FOUND_REASON}")
   endif()

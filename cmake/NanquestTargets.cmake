@@ -38,6 +38,13 @@ function(nanquest_torch_target target)
   target_precompile_headers(${target} REUSE_FROM nanquest_torch_pch)
 endfunction()
 
+# nanquest_hide_all_but_c(target): a library that a foreign process loads exports its C functions alone, so that nothing of ours is
+# mistaken for something of the process (its HDF5, another copy of us).
+function(nanquest_hide_all_but_c target)
+  target_link_options(${target} PRIVATE "-Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map")
+  set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${PROJECT_SOURCE_DIR}/cmake/exports.map")
+endfunction()
+
 # nanquest_public_headers(out): probe/nanquest.h and all headers of nanquest that it includes, as paths from the root.
 # Only these are installed.
 function(nanquest_public_headers out)

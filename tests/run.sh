@@ -10,7 +10,7 @@
 #   tests/run.sh --debug          # all tests of an unoptimised build, in build/debug
 #   tests/run.sh --tidy           # clang-tidy over sources that changed; --night: over all
 #   tests/run.sh --torch-2.11     # probe and replay against the oldest LibTorch, in build/torch-2.11: built, and one replay; --night: their tests
-#   tests/run.sh --wheel          # no tests: a compiled package, dist/nanquest-*.whl, to be installed many times
+#   tests/run.sh --wheel [MINORS] # no tests: dist/nanquest-*.whl, for minor versions of torch (default: cmake/wheel/torch.txt) and old systems
 #
 # Exit code: CTest's (0: all passed), or the failed stage's.
 set -euo pipefail
@@ -29,7 +29,7 @@ Options:
   --tidy          clang-tidy instead of the tests: over what differs from origin/main, or, where that is here, over what the last ten
                   commits brought (NANQUEST_TIDY_BASE names another revision). With --night over all sources
   --torch-2.11    the oldest LibTorch instead of the pinned one
-  --wheel         builds the Python package for the torch of the active Python (else of .venv)
+  --wheel         builds one Python package for several minor versions of torch, such as 2.11,2.15, each in a folder build-wheel-MINOR
   --jobs N        compile jobs and tests at a time (default: processors, at most one for each 2 GiB of memory)
   --help          this text
 TEXT
@@ -38,7 +38,7 @@ TEXT
 mode=tests
 night=0
 labels=()
-jobs=""
+jobs="" minors=""
 while [ $# -gt 0 ]; do
   case "$1" in
     --label) [ $# -ge 2 ] || { echo "run.sh: --label needs a name" >&2; exit 2; }; labels+=(-L "$2"); shift ;;
@@ -49,7 +49,7 @@ while [ $# -gt 0 ]; do
     --debug) mode=debug ;;
     --tidy) mode=tidy; NANQUEST_WANT_TIDY=1 ;;
     --torch-2.11) mode=oldest; NANQUEST_WANT_OLDEST_TORCH=1 ;;
-    --wheel) mode=wheel ;;
+    --wheel) mode=wheel; case "${2:-}" in [0-9]*) minors="${2//,/ }"; shift ;; esac ;;
     --help | -h) usage; exit 0 ;;
     *) echo "run.sh: unknown option $1 (see --help)" >&2; exit 2 ;;
   esac
@@ -151,14 +151,8 @@ case "$mode" in
     "$NANQUEST_PYTHON" cmake/tidy.py build/tidy "${which[@]}" --jobs "$jobs"
     ;;
   wheel)
-    rm -f dist/nanquest-*.whl
-    # The names under which the ordinary build calls the compilers: ccache keeps what it made by name.
-    CC="${CC:-cc}" CXX="${CXX:-c++}" CMAKE_BUILD_PARALLEL_LEVEL="$jobs" "$NANQUEST_PYTHON" -m pip --disable-pip-version-check \
-      wheel --no-deps -w dist . >&2 || { echo "run.sh: building the wheel failed" >&2; exit 70; }
-    wheel="$(echo "$PWD"/dist/nanquest-*.whl)"
-    torch="$("$NANQUEST_PYTHON" -c 'import importlib.metadata as m; print(m.version("torch").split("+")[0])')"
-    echo "$wheel"
-    echo "run.sh: for torch $torch on systems like this one; in an environment that has it: pip install --no-deps $wheel" >&2
+    . cmake/wheel/wheel.sh
+    make_wheel $minors  # words
     ;;
   oldest)
     configure release build/torch-2.11 "-DLibTorch_ROOT=$NANQUEST_OLDEST_TORCH/torch" -DNANQUEST_TORCH=ON \

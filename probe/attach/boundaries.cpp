@@ -22,6 +22,7 @@ void AttachSession::pause() {
 }
 
 void AttachSession::start_step() {
+  look_between(pending_);
   if (machine_.stage() == StepMachine::Stage::by_hand) {  // the end of the update was not reported
     if (rounds_) rounds_->recorder().updated();
     remember_damage();
@@ -107,8 +108,9 @@ StepAnswer AttachSession::after_update() {
     if (rounds_) add_text(answer.told, rounds_->announcement());
     remember_damage();
     write_recording(answer);
-    // Its tables are closed once they are written; otherwise another optimizer may follow in this step.
-    if (!answer.file.empty() || !machine_.several()) close_trace();
+    // Its tables are closed once they are written; else another optimizer may still have its turn, and what
+    // the program does to its state before the next pass belongs to the step.
+    if (!answer.file.empty()) close_trace();
     if (machine_.on_record()) trace_.update_ends = ops_so_far();
     if (rounds_) {
       rounds_->recorder().updated();
@@ -116,6 +118,7 @@ StepAnswer AttachSession::after_update() {
     }
     tensors_.release();
     undo_.forget();
+    if (!trace_.samples) trace_.samples = sample_ids_;
     sample_ids_.clear();
     machine_.update_ends();
     hear(Hear::come);

@@ -23,16 +23,15 @@ Facts AttachSession::damage_of_update() {
 
 Facts AttachSession::damage_of_passes() {
   if (!on_record()) return {};
-  const NamedList& buffers = tensors_.names().buffers;
-  NamedTensors written;
-  for (std::size_t i = 0; i < buffers.size(); ++i)
-    if (rounds_->recorder().wrote(buffers.tensor(i).address()))
-      written.emplace_back(buffers.name(i), buffers.tensor(i).lock());
-  if (written.empty()) return {};
-  const std::string name = check_.spoiled_buffer(rounds_->recorder(), written, step());
-  if (name.empty()) return {};
-  const bool stays = machine_.gate() == Gate::scale_overflow && !options_.skip_bad_updates;
-  return {{stays ? Fact::buffer_stays_bad : Fact::buffer_spoiled, name}};
+  NamedTensors bad = check_.spoiled(rounds_->recorder(), state_written(0, /*weights_too=*/false), step(),
+                                    {.always = left_out_});
+  if (left_out_)
+    for (auto& each : strangers_spoiled_by_passes()) bad.push_back(std::move(each));
+  if (bad.empty()) return {};
+  if (!left_out_) return {{Fact::buffer_spoiled, bad.front().first}};
+  return {{.kind = Fact::stays_bad,
+           .name = bad.front().first,
+           .number = static_cast<std::int64_t>(bad.size()) - 1}};
 }
 
 void AttachSession::report_damage(StepAnswer& answer, bool update_made) {

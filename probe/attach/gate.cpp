@@ -63,19 +63,21 @@ StepAnswer AttachSession::judge(const Update& update) {
       history_.begin(
           {.step = now, .lr = update.lr, .loss_scale = update.loss_scale, .sample_ids = sample_ids_});
     const bool later = may_come_later(look);
+    left_out_ = false;
     if (!later) answered(look, answer, /*late=*/false);
     report_damage(answer, /*update_made=*/false);
+    if (answer.scale_overflow && !machine_.reported()) add(answer.told, judge_.calibration());
     answer.skip = options_.skip_bad_updates && answer.gate == Gate::non_finite;
     if (!check_.beginning_known())
       add(answer.told, check_.began(now, check_.bad_now(), answer.gate != Gate::ok));
-    if (!later && answer.gate == Gate::ok) check_.was_well();
+    if (!later && answer.gate == Gate::ok) was_well();
     if (machine_.on_record() && answer.gate == Gate::ok && !machine_.reported()) {
       foresee(answer);  // while nothing new runs on the device since the gate has waited for it
       rounds_->healthy(now, tensors_.names(), batch_);
     }
     if (machine_.on_record() && later) trace_.outcome = rounds_->outcome(losses_.all(), gate_.parameters());
     if (machine_.on_record() && !machine_.in_closure()) pass_gate(answer, std::isfinite(update.lr), later);
-    if (machine_.in_closure()) losses_.clear();  // each evaluation is judged by its own
+    if (machine_.in_closure()) losses_.clear();  // each evaluation is judged on its own
     if (later) awaited_.push_back(std::move(look));
   });
   return answer;
@@ -83,21 +85,23 @@ StepAnswer AttachSession::judge(const Update& update) {
 
 void AttachSession::answered(Awaited& it, StepAnswer& answer, bool late) {
   const GateResult seen = gate_.finish(it.look);
+  const bool scaler_acts = it.update.scale_overflow || it.look.number(kFoundInf).value_or(0) > 0;
   const bool norm_bad = it.norm_bad || !std::isfinite(it.look.number(kNorm).value_or(0));
   loss_ = it.losses.empty() ? std::numeric_limits<double>::quiet_NaN() : seen.loss;
   loss_scale_ = it.look.number(kScale).value_or(it.update.loss_scale);
+  if (first_scale_ == 0) first_scale_ = loss_scale_;
   answer.gate = judge_.judge(
       seen, {.loss_scale = loss_scale_,
-             .scaler_acts = it.update.scale_overflow || it.look.number(kFoundInf).value_or(0) > 0,
+             .scaler_acts = scaler_acts,
              .norm_bad = norm_bad,
              .min_loss_scale = options_.probe.min_loss_scale});
-  if (answer.gate == Gate::scale_overflow) answer.told = judge_.calibration();
   machine_.gate_answered(it.step, answer.gate);
   if (!it.joins) history_.scaled(loss_scale_);
   if (late) {
     history_.gated_later(it.joins, answer.gate, seen, gate_);
   } else {
     norm_bad_ = norm_bad;
+    left_out_ = scaler_acts && answer.gate != Gate::ok && !options_.skip_bad_updates;
     history_.gated(answer.gate, seen, gate_);
     if (options_.tape > 0 && rounds_ && !machine_.in_closure())
       rounds_->recorder().passed_gate({.step = it.step, .rate = it.update.lr, .loss = loss_},
@@ -105,9 +109,12 @@ void AttachSession::answered(Awaited& it, StepAnswer& answer, bool late) {
   }
   answer.gradients_bad = !seen.finite() || norm_bad;
   answer.scale_overflow = answer.gate == Gate::scale_overflow;
-  if (answer.gate == Gate::non_finite && !machine_.reported(it.step))
-    write_incident(answer.gate, {what_is_bad(seen, norm_bad)}, answer, /*update_made=*/false,
-                   /*pages=*/nullptr, late ? &it : nullptr);
+  if (answer.gate == Gate::non_finite && !machine_.reported(it.step)) {
+    Facts what{what_is_bad(seen, norm_bad)};
+    if (!late && left_out_) add(what, damage_of_passes());
+    write_incident(answer.gate, what, answer, /*update_made=*/false, /*pages=*/nullptr, late ? &it : nullptr);
+  }
+  if (answer.scale_overflow) overflow_carries_on(answer, it, late);
 }
 
 void AttachSession::hear(Hear which) {
@@ -119,7 +126,8 @@ void AttachSession::hear(Hear which) {
     StepAnswer answer;
     answer.step = it.step;
     answered(it, answer, /*late=*/true);
-    if (answer.gate == Gate::ok) check_.was_well();
+    if (answer.scale_overflow && !machine_.reported(it.step)) add(answer.told, judge_.calibration());
+    if (answer.gate == Gate::ok) was_well();
     // Its update was made, with whatever the gate would have found bad.
     if (machine_.reported(it.step) && check_.damaged() < tensors_.size())
       check_.left_behind(check_.bad_now());

@@ -15,7 +15,7 @@ namespace nanquest::attach {
 RoundFacts AttachSession::facts_of_round() {
   return {step(),
           loss_scale_,
-          sample_ids_,
+          machine_.on_record() && trace_.samples ? *trace_.samples : sample_ids_,
           batch_,
           machine_.on_record() && trace_.weights_finite,
           machine_.on_record() && trace_.states_finite,
@@ -71,10 +71,33 @@ void AttachSession::Pages::complete(Facts& told) {
   add_text(told, one_line(complaint));
 }
 
-StateCheck::Blame AttachSession::blamed_so_far(Pages* pages) {
-  if (!pages || !trace_.watched) return {};
-  return check_.blame(pages->doc(),
-                      [this](const std::string& name) { return tensors_.bad_in_memory_of(name); });
+StateCheck::Blame AttachSession::blamed_so_far(Pages* pages, const Awaited* late) {
+  StateCheck::Blame blame;
+  if (pages && !late && trace_.watched)
+    blame = check_.blame(pages->doc(),
+                         [this](const std::string& name) { return tensors_.bad_in_memory_of(name); });
+  blame.damage_matters = check_.damaged() == 0 || damage_matters(pages);
+  return blame;
+}
+
+bool AttachSession::only_carries_on(StepAnswer& answer, std::int64_t number, bool update_made,
+                                    const std::function<StateCheck::Blame()>& blamed) {
+  if (writer_.count() + writer_.muted() == 0) return false;
+  take_over_names();
+  const auto carried = check_.of_last_incident(check_.bad_now(), update_made, blamed);
+  if (!carried) return false;
+  if (update_made) check_.spread();
+  if (writer_.carry_on()) answer.told.push_back(check_.carried_on(number, *carried, writer_.last_step()));
+  return true;
+}
+
+void AttachSession::overflow_carries_on(StepAnswer& answer, const Awaited& of, bool late) {
+  if (check_.damaged() == 0 || machine_.reported(of.step)) return;
+  std::optional<Pages> pages;
+  if (!late && on_record()) pages.emplace(*this, *rounds_->now(), facts_of_round());
+  if (only_carries_on(answer, of.step, /*update_made=*/false,
+                      [&] { return blamed_so_far(pages ? &*pages : nullptr, late ? &of : nullptr); }))
+    machine_.report(of.step);
 }
 
 void AttachSession::write_incident(Gate gate, const Facts& what, StepAnswer& answer, bool update_made,
@@ -87,17 +110,20 @@ void AttachSession::write_incident(Gate gate, const Facts& what, StepAnswer& ans
     pages = &made.emplace(*this, *rounds_->of(*over), over->facts);
   else if (!pages && number == step() && on_record())
     pages = &made.emplace(*this, *rounds_->now(), facts_of_round());
-  const bool first = writer_.count() + writer_.muted() == 0;
-  const auto bad = first ? StateCheck::Names() : check_.bad_now();
-  const auto blamed = [&] { return blamed_so_far(pages); };
-  if (const auto carried = check_.of_last_incident(bad, update_made, blamed)) {
-    if (writer_.carry_on()) answer.told.push_back(check_.carried_on(number, *carried, writer_.last_step()));
+  std::optional<StateCheck::Blame> known;
+  const auto blamed = [&] { return known ? *known : known.emplace(blamed_so_far(pages, late)); };
+  if (only_carries_on(answer, number, update_made, blamed)) return;
+  const StateCheck::Blame blame = update_made && !writer_.mutes_any() ? StateCheck::Blame() : blamed();
+  if (const auto first = update_made ? std::nullopt : check_.repeats(number, blame)) {
+    answer.incident = true;
+    if (writer_.repeat())
+      answer.told.push_back({.kind = Fact::one_more, .name = text_of(what), .step = number, .since = *first});
     return;
   }
-  const StateCheck::Blame blame = writer_.mutes_any() ? blamed() : StateCheck::Blame();
   const bool muted = writer_.mutes(blame.op, blame.module);
   writer_.begin(number, muted);
   check_.incident(/*gate_failed=*/gate != Gate::ok && !update_made);
+  if (!update_made) check_.was_bad(number, blame);
   Facts told = what;
   told.front().step = number;
   if (muted) {
@@ -130,7 +156,7 @@ std::string AttachSession::write_file(Gate gate, Facts& told, bool update_made, 
     pages = &earlier.emplace(*this, *rounds_->of(*origin), origin->facts);
   }
   const at::Tensor loss = (late ? late->losses : losses_).telling();
-  const std::string file = writer_.write({gate, loss.defined() && !holds_finite(loss)}, *pages, told);
+  std::string file = writer_.write({gate, loss.defined() && !holds_finite(loss)}, *pages, told);
   check_.arrived(pages->arrived_by());
   if (origin)
     rounds_->told(*origin);

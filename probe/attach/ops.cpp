@@ -24,6 +24,19 @@ std::unique_ptr<AttachSession>& session() {
   return *one;
 }
 
+using OwnerFinder = int (*)(const void* memory, std::size_t bytes, char* name, std::size_t room);
+
+OwnerFinder& owner_finder() {
+  static OwnerFinder finder = nullptr;
+  return finder;
+}
+
+Owner found_owner(const c10::Storage& memory) {
+  char name[256] = "";
+  const int kind = owner_finder()(memory.data(), memory.nbytes(), name, sizeof name);
+  return {static_cast<Owner::Kind>(kind), name};
+}
+
 nlohmann::json json_of(const StepAnswer& answer) {
   return {{"incident", answer.incident},
           {"stops", answer.stops},
@@ -56,6 +69,7 @@ std::string start(const std::string& json) {
   auto made = AttachSession::start(std::move(options).value());
   if (!made) return made.error().text();
   session() = std::move(made).value();
+  if (owner_finder()) session()->find_owners_with(found_owner);
   return "";
 }
 
@@ -144,6 +158,10 @@ void replicas_differ(std::int64_t step, const std::vector<std::int64_t>& ranks, 
   if (session()) session()->replicas_differ({step, {ranks.begin(), ranks.end()}, tensor, text});
 }
 
+std::string outlook() {
+  return session() ? text_of(session()->outlook()) : "";
+}
+
 std::string stop(const std::string& outcome) {
   if (!session()) return "";
   const Status ended = session()->finish(outcome);
@@ -178,6 +196,8 @@ TORCH_LIBRARY(nanquest, m) {
   m.def("program_ends(str raised) -> str", &Of<&AttachSession::program_ends>::op);
   m.def("incidents() -> int", &Of<&AttachSession::incidents>::op);
   m.def("carried_on() -> int", &Of<&AttachSession::carried_on>::op);
+  m.def("repeated() -> int", &Of<&AttachSession::repeated>::op);
+  m.def("outlook() -> str", &outlook);
   m.def("muted() -> int", &Of<&AttachSession::muted>::op);
   m.def("step() -> int", &Of<&AttachSession::step>::op);
   m.def("loss() -> float", &Of<&AttachSession::loss>::op);
@@ -222,6 +242,11 @@ __attribute__((visibility("default"))) void nanquest_pass(int begins) {
 /// What runs from now on belongs to this micro-batch of a pipeline; below 0: to none.
 __attribute__((visibility("default"))) void nanquest_micro_batch(int index) {
   if (nanquest::attach::session()) nanquest::attach::session()->set_told_micro_batch(index);
+}
+/// How Python finds out what holds some memory: returns an Owner::Kind, and writes its name.
+__attribute__((visibility("default"))) void nanquest_owners(int (*find)(const void* memory, size_t bytes,
+                                                                        char* name, size_t room)) {
+  nanquest::attach::owner_finder() = find;
 }
 /// A module's forward ends.
 __attribute__((visibility("default"))) void nanquest_pop() {

@@ -9,6 +9,7 @@ class AttachSession::Pages final : public StepPages {
  public:
   Pages(AttachSession& session, record::Step& step, RoundFacts facts);
 
+  const record::Step& step() const { return step_; }
   /// The step's tables, made at the first call, without what only a file needs.
   SnapshotDoc& doc();
   Recording* tables(Facts& told) override;

@@ -15,6 +15,7 @@ StepAnswer AttachSession::begin_forward() {
   safely("a new step", [&] {
     if (!machine_.in_closure()) (void)set_phase(Phase::forward);
     hear(Hear::come);
+    look_between(pending_);
     answer = std::exchange(pending_, {});
     judge_pass(Fact::no_update_follows, /*ends=*/false, answer);
     const auto begins = machine_.pass_begins([&] { return results_.held(); },
@@ -105,6 +106,7 @@ StepAnswer AttachSession::program_ends(const std::string& raised) {
   StepAnswer answer;
   safely("the end", [&] {
     hear(Hear::all);
+    look_between(pending_);
     answer = std::exchange(pending_, {});
     if (machine_.over()) return;
     if (!judge_pass(Fact::program_ended, /*ends=*/true, answer) && !raised.empty())

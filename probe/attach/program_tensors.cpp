@@ -23,6 +23,7 @@ void ProgramTensors::put(const std::string& kind, const std::string& name, const
                           : kind == "buffer"  ? &names_.buffers
                           : kind == "state"   ? &names_.states
                           : kind == "scale"   ? &names_.scales
+                          : kind == "kept"    ? &names_.kept
                                               : nullptr;
   if (list) (void)list->put(name, tensor);
 }
@@ -76,7 +77,7 @@ const std::vector<at::Device>& ProgramTensors::devices() {
 }
 
 std::string ProgramTensors::bad_in_memory_of(const std::string& name) const {
-  for (const NamedList* list : {&names_.parameters, &names_.buffers, &names_.states})
+  for (const NamedList* list : {&names_.parameters, &names_.buffers, &names_.states, &names_.kept})
     for (std::size_t i = 0; i < list->size(); ++i) {
       if (list->name(i) != name) continue;
       if (!all_finite(list->tensor(i).lock())) return name;

@@ -29,12 +29,14 @@ class ProgramTensors {
 
   /// Names a parameter. Returns its number.
   std::int64_t add_parameter(const std::string& name, const at::Tensor& tensor);
-  /// Names a tensor of another kind: "buffer", "state" (an optimizer's), "scale" (a loss scaler's);
+  /// Names a tensor of another kind: "buffer", "state" (an optimizer's), "scale" (a loss scaler's), "kept";
   /// "parameter": a named parameter has moved to other memory.
   void put(const std::string& kind, const std::string& name, const at::Tensor& tensor);
   const Names& names() const { return names_; }
-  /// How many weights, buffers and states there are.
-  std::size_t size() const { return names_.parameters.size() + names_.buffers.size() + names_.states.size(); }
+  /// How many tensors live on from step to step, as far as they have names.
+  std::size_t size() const {
+    return names_.parameters.size() + names_.buffers.size() + names_.states.size() + names_.kept.size();
+  }
 
   /// Gate and history look at these weights from now on, until `release`.
   void bind(const Weights& weights);

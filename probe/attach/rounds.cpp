@@ -107,11 +107,12 @@ void Rounds::healthy(std::int64_t step, const Names& names, const NamedList& bat
   };
   // Their addresses are not reused while the lists know them.
   std::uint64_t revision = 1;
-  for (const NamedList* list : {&names.parameters, &names.buffers, &names.states, &names.scales})
+  for (const NamedList* list : {&names.parameters, &names.buffers, &names.states, &names.scales, &names.kept})
     revision += list->revision();
   if (revision != names_revision_) {
     twin_names_.state.clear();
-    for (const NamedList* list : {&names.parameters, &names.buffers, &names.states, &names.scales})
+    for (const NamedList* list :
+         {&names.parameters, &names.buffers, &names.states, &names.scales, &names.kept})
       add(twin_names_.state, *list);
     names_revision_ = revision;
   }
@@ -190,6 +191,11 @@ StepTables Rounds::tables(record::Step& step, const Names& names, const NamedLis
   named = {remembered(names.parameters), remembered(names.buffers),
            remembered(names.states),     remembered(batch),
            remembered(names.scales),     {}};
+  // One that has another name by now is on record once.
+  for (NamedMemory& each : remembered(names.kept))
+    if (!names.parameters.any_in(each.storage) && !names.buffers.any_in(each.storage) &&
+        !names.states.any_in(each.storage))
+      named.buffers.push_back(std::move(each));
   // Those that the step did not make itself existed before it.
   for (std::size_t i = 0; i < results.weights.size() && i < names.parameters.size(); ++i)
     if (const at::Tensor& weight = results.weights[i];

@@ -14,6 +14,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -25,12 +26,24 @@
 #include "probe/record/governor.h"
 #include "probe/record/recorder.h"
 #include "probe/record/tables.h"
+#include "probe/step/state_check.h"
 
 namespace nanquest::attach {
 
 /// Names of the program's tensors.
 struct Names {
   NamedList parameters, buffers, states, scales;  ///< scales: of loss scalers
+  NamedList kept;  ///< what lives on and is the program's own: copies of weights, averages
+
+  struct Part {
+    const NamedList* list;
+    const char* word;  ///< StateCheck's
+  };
+  /// All that lives on from step to step.
+  std::array<Part, 4> state() const {
+    return {Part{&parameters, StateCheck::kParameter}, Part{&buffers, StateCheck::kBuffer},
+            Part{&states, StateCheck::kMoment}, Part{&kept, StateCheck::kKept}};
+  }
 };
 
 /// Where a round has its results: losses, which stay, and slots of gradients, which may be freed before they

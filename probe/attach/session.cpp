@@ -36,7 +36,8 @@ AttachSession::AttachSession(AttachOptions options, RunLog log)
       tensors_(gate_, history_),
       check_({{StateCheck::kParameter, [this] { return tensors_.names().parameters.living(); }},
               {StateCheck::kBuffer, [this] { return tensors_.names().buffers.living(); }},
-              {StateCheck::kMoment, [this] { return tensors_.names().states.living(); }}},
+              {StateCheck::kMoment, [this] { return tensors_.names().states.living(); }},
+              {StateCheck::kKept, [this] { return tensors_.names().kept.living(); }}},
              options_.probe.check_state_every),
       writer_(&log_, {.run_dir = options_.probe.run_dir,
                       .rank = options_.probe.rank,
@@ -191,8 +192,12 @@ std::unique_ptr<OpFrame> AttachSession::on_start(const OpTraits& op,
   if (machine_.blind() || forked.load(std::memory_order_relaxed)) return nullptr;
   if (machine_.may_be_by_hand() && !followed_) hand_written(op, inputs);
   if (machine_.on_record() && machine_.stage() == StepMachine::Stage::updated &&
-      current_phase() != Phase::optimizer && ops_so_far() > trace_.update_ends + kOpsAfterUpdate)
-    close_trace();
+      current_phase() != Phase::optimizer &&
+      (current_module() || ops_so_far() > trace_.update_ends + kOpsAfterUpdate))
+    safely("after the update", [&] {  // an evaluation begins, or something else that is no part of the step
+      look_between(pending_);
+      close_trace();
+    });
   // Between steps it makes sure that what its last steps read is copied before it is overwritten.
   return rounds_ ? rounds_->recorder().on_start(op, inputs) : nullptr;
 }
@@ -221,6 +226,7 @@ void AttachSession::hand_written(const OpTraits& op, c10::ArrayRef<const c10::IV
   if (!tensors_.is_weight(memory_of(inputs[0]))) return;
   machine_.hand_written();
   StepAnswer answer = before_update({}, {{}, {kByHand}}, /*gradients_follow=*/false);
+  trace_.update_ends = trace_.update_begins;  // nobody says where the next part begins
   if (std::exchange(answer.skip, false)) answer.told.push_back({Fact::update_not_skipped});
   if (answer.incident || !answer.told.empty()) pending_ = std::move(answer);
 }

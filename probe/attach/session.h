@@ -29,6 +29,7 @@
 #include "probe/attach/awaited.h"
 #include "probe/attach/formats.h"
 #include "probe/attach/losses.h"
+#include "probe/attach/owner.h"
 #include "probe/attach/pass_results.h"
 #include "probe/attach/program_tensors.h"
 #include "probe/attach/rounds.h"
@@ -44,6 +45,7 @@
 #include "probe/step/run_log.h"
 #include "probe/step/state_check.h"
 #include "probe/step/step_machine.h"
+#include "probe/trace/flow.h"
 
 namespace nanquest::attach {
 
@@ -193,11 +195,18 @@ class AttachSession : public OpSink {
   /// records nothing.
   bool record_step();
 
+  /// How to find out what of the program holds some memory; without it only what has a name is looked at.
+  void find_owners_with(FindOwner find) { find_owner_ = std::move(find); }
+
   int incidents() const { return writer_.count(); }
+  /// Incidents that were only counted, as they were like the one before.
+  int repeated() const { return writer_.repeated(); }
   /// Muted incidents, not reported (AttachOptions::muted).
   int muted() const { return writer_.muted(); }
   /// Steps that only showed damage of an incident.
   std::int64_t carried_on() const { return writer_.carried_on(); }
+  /// What there is to say of a program with incidents when it ends.
+  Facts outlook();
   /// The step loss that the gate saw last (see Losses::total); NaN if there was none.
   double loss() const { return loss_; }
   /// Number of the step that is running or was just made, and how many were made.
@@ -256,6 +265,11 @@ class AttachSession : public OpSink {
     earlier,  ///< also waits for those of steps before the running one
     all,      ///< waits for all
   };
+  /// A step's gate found nothing bad.
+  void was_well() {
+    check_.was_well();
+    ++good_steps_;
+  }
   /// Handles late answers, oldest first.
   void hear(Hear which);
   /// A bad step with the facts `what`: news, or damage of the last incident. `pages`: those of the running
@@ -272,6 +286,30 @@ class AttachSession : public OpSink {
   void report_damage(StepAnswer& answer, bool update_made);
   Facts damage_of_update();
   Facts damage_of_passes();
+  /// The step has its update, and another one is about to begin: what ran in between is the step's.
+  void look_between(StepAnswer& answer);
+  Facts damage_between();
+  /// Of the state that has a name: what ops from `first` on wrote. Names begin with StateCheck's words.
+  NamedTensors state_written(std::size_t first, bool weights_too);
+  /// Other memory that they wrote and that is still there, but for gradients and the batch.
+  std::vector<record::Survivor> strangers(std::size_t first);
+  NamedTensors strangers_spoiled_by_passes();
+  NamedTensors strangers_spoiled_between();
+  Owner owner_of(const at::Tensor& memory);
+  std::vector<SlotId> slots_of(const record::Step& step, const NamedList& list) const;
+  std::vector<SlotId> state_slots(const record::Step& step) const;
+  /// Whether loss, gradients, or weights and states that the step wrote are among `reached`.
+  bool reaches_harm(const TraceGraph& graph, const SlotSet& reached, const record::Step& step) const;
+  /// Whether what the last incident left behind gets into loss, gradients or weights of the step that runs;
+  /// true where that is not known.
+  bool damage_matters(Pages* pages);
+  /// If a bad step shows nothing but what the last incident left behind, it is counted and `answer` says so.
+  bool only_carries_on(StepAnswer& answer, std::int64_t number, bool update_made,
+                       const std::function<StateCheck::Blame()>& blamed);
+  /// What was found damaged before the program used it has got its name by now: it is the same damage.
+  void take_over_names();
+  /// The same for a step whose loss scale overflowed, which is no incident by itself.
+  void overflow_carries_on(StepAnswer& answer, const Awaited& of, bool late);
   /// Writes the hidden damage that this watched step has shown so far.
   void report_hidden_damage(StepAnswer& answer);
   /// At the gate of a good step: how far its values reach, and which places are about to leave their range.
@@ -301,8 +339,8 @@ class AttachSession : public OpSink {
   void settle_doubt(const std::vector<at::Tensor>& roots);
   /// The pass in doubt was thrown away: a step of its own, without an update.
   StepAnswer thrown_away(Fact::Kind how);
-  /// The culprit of the running step, as far as it was watched.
-  StateCheck::Blame blamed_so_far(Pages* pages);
+  /// The culprit of the running step, or of `late`, as far as it was watched.
+  StateCheck::Blame blamed_so_far(Pages* pages, const Awaited* late);
   RoundFacts facts_of_round();
   RoundResults computed() const { return {losses_.telling(), gate_.parameters()}; }
   /// The step whose update spoiled a weight that this step found bad, or a state that this step made bad;
@@ -320,11 +358,13 @@ class AttachSession : public OpSink {
   /// The step that runs, while it is on record.
   struct Trace {
     bool watched = false;
-    bool keeps = false;                                  ///< the update is recorded, with what it overwrites
-    std::size_t update_begins = 0;                       ///< first op of the optimizer
-    std::size_t update_ends = 0;                         ///< first op after it
-    bool weights_finite = false, states_finite = false;  ///< see RoundFacts
-    RoundOutcome outcome = {};                           ///< of a step whose gate answers later
+    bool keeps = false;             ///< the update is recorded, with what it overwrites
+    std::size_t update_begins = 0;  ///< first op of the optimizer
+    std::size_t update_ends = 0;    ///< first op after it; of one by hand its first op
+    bool looked_between = false;    ///< at what ran since then
+    std::optional<std::vector<std::string>> samples = {};  ///< of the step, once it has its update
+    bool weights_finite = false, states_finite = false;    ///< see RoundFacts
+    RoundOutcome outcome = {};                              ///< of a step whose gate answers later
   };
   Trace trace_;
   PassResults results_;  ///< of the passes that are on record
@@ -354,6 +394,11 @@ class AttachSession : public OpSink {
   Facts trouble_;
   std::map<std::string, std::string> notes_;
   int told_micro_batch_ = -1;
+  FindOwner find_owner_;
+  int in_vain_ = 0;        ///< tensors whose owner was looked for, and that are nobody's state
+  bool left_out_ = false;  ///< the update of the step that runs is not made
+  std::int64_t good_steps_ = 0;
+  double first_scale_ = 0;  ///< the first loss scale
 };
 
 }  // namespace nanquest::attach

@@ -74,11 +74,11 @@ void GuardedProbe::write_recorded(const StepInputs& inputs, Answer& answer) {
 
 void GuardedProbe::look_at_buffers(const StepInputs& inputs, Answer& answer) {
   if (answer.gate != Gate::ok) return;
-  const std::string name = check_.spoiled_buffer(recorder_, buffers_, inputs.step);
-  if (name.empty()) return;
+  const NamedTensors spoiled = check_.spoiled(recorder_, buffers_, inputs.step, {});
+  if (spoiled.empty()) return;
   answer.gate = Gate::non_finite;
   history_.regate(answer.gate);
-  answer.told.push_back({.kind = Fact::only_buffer_spoiled, .name = name, .step = inputs.step});
+  answer.told.push_back({.kind = Fact::only_buffer_spoiled, .name = spoiled.front().first, .step = inputs.step});
 }
 
 void GuardedProbe::look_for_hidden_damage(const StepInputs& inputs, Answer& answer) {

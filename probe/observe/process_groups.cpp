@@ -11,6 +11,7 @@
 #include <string_view>
 #include <typeinfo>
 
+#include "probe/tensor/torch_versions.h"
 #include "probe/trace/collectives.h"
 
 namespace nanquest {
@@ -56,7 +57,7 @@ std::vector<std::uint64_t> ranks_of_process_group(const std::string& name) noexc
   const auto group = ::c10d::resolve_process_group(name);
   const ::c10d::ProcessGroup& given = *group;
   if (typeid(given) != typeid(::c10d::ProcessGroup)) return {};
-  std::vector<std::uint64_t> ranks = group->getDefaultBackend()->getBackendOptions()->global_ranks_in_group;
+  std::vector<std::uint64_t> ranks = global_ranks_of(*group);
   if (ranks.empty()) {  // the group of all ranks
     ranks.resize(static_cast<std::size_t>(group->getSize()));
     std::iota(ranks.begin(), ranks.end(), std::uint64_t{0});

@@ -1,9 +1,10 @@
 // libnanquest_preload.so: `nanquest run` preloads it into a program that is not Python.
 //
 // It replaces the C library's function that starts a program, so it runs after all constructors of the
-// program's libraries and before main. If the program has LibTorch, of the version that the probe was built
-// for, it loads libnanquest_program.so from its own folder; every other program runs unchanged. It uses only
-// the C library, because each child of the program loads it too.
+// program's libraries and before main. If the program has LibTorch, it loads the libnanquest_program.so that
+// was built for this minor version of it: from torch-<minor> in its own folder, or from that folder itself;
+// every other program runs unchanged. It uses only the C library, because each child of the program loads it
+// too.
 #include <dlfcn.h>
 #include <link.h>
 #include <unistd.h>
@@ -69,6 +70,26 @@ void forget_errors() {
   (void)dlerror();
 }
 
+/// The folder of this library, without the last slash.
+bool own_folder(char (&folder)[PATH_MAX]) {
+  Dl_info self{};
+  if (!dladdr(reinterpret_cast<void*>(&own_folder), &self) || !self.dli_fname) return false;
+  const char* name = std::strrchr(self.dli_fname, '/');
+  const int length = name ? int(name - self.dli_fname) : 1;
+  return std::snprintf(folder, sizeof folder, "%.*s", length, name ? self.dli_fname : ".") < PATH_MAX;
+}
+
+/// What the libraries in `folder` were built for, such as "2.15.0"; "" if there are none.
+void built_for(const char* folder, char (&version)[32]) {
+  char path[PATH_MAX];
+  version[0] = 0;
+  if (std::snprintf(path, sizeof path, "%s/libnanquest_attach.version", folder) >= PATH_MAX) return;
+  if (FILE* file = std::fopen(path, "re")) {
+    if (std::fscanf(file, "%31s", version) != 1) version[0] = 0;
+    std::fclose(file);
+  }
+}
+
 void load_probe(const char* torch) {
   // The probe finds LibTorch only under exactly this name; under another name a second LibTorch would be
   // loaded.
@@ -78,26 +99,27 @@ void load_probe(const char* torch) {
   const auto version = reinterpret_cast<Version>(dlsym(library, "aoti_torch_abi_version"));
   if (!version)
     return give_up(
-        "the probe was built for LibTorch %s, but this program has one from before 2.9; the program "
-        "runs without the probe (build nanquest against %s)",
-        NANQUEST_TORCH_VERSION, torch);
-  char text[32];
+        "the probe needs a LibTorch that tells its version, but this program has one from before 2.9; the "
+        "program runs without the probe (its LibTorch: %s)",
+        torch);
   const std::uint64_t number = version();
-  std::snprintf(text, sizeof(text), "%u.%u.%u", unsigned(number >> 56), unsigned(number >> 48 & 255),
-                unsigned(number >> 40 & 255));
-  if (std::strcmp(text, NANQUEST_TORCH_VERSION) != 0)
-    return give_up(
-        "the probe was built for LibTorch %s, but this program has %s; the program runs without the "
-        "probe (build nanquest against %s)",
-        NANQUEST_TORCH_VERSION, text, torch);
-  Dl_info self{};
-  char path[PATH_MAX];
-  if (!dladdr(reinterpret_cast<void*>(&load_probe), &self) || !self.dli_fname) return;
-  const char* name = std::strrchr(self.dli_fname, '/');
-  const int folder = name ? int(name - self.dli_fname) : 1;
-  if (std::snprintf(path, sizeof(path), "%.*s/libnanquest_program.so", folder, name ? self.dli_fname : ".") >=
-      PATH_MAX)
+  char minor[16], folder[PATH_MAX], beside[PATH_MAX], path[PATH_MAX], built[32];
+  std::snprintf(minor, sizeof minor, "%u.%u.", unsigned(number >> 56), unsigned(number >> 48 & 255));
+  const int minor_length = int(std::strlen(minor)) - 1;
+  if (!own_folder(beside) ||
+      std::snprintf(folder, sizeof folder, "%s/torch-%.*s", beside, minor_length, minor) >= PATH_MAX)
     return;
+  built_for(folder, built);
+  if (!*built) {
+    std::memcpy(folder, beside, sizeof folder);
+    built_for(folder, built);
+  }
+  if (std::strncmp(built, minor, std::strlen(minor)) != 0)
+    return give_up(
+        "the probe was built for LibTorch %s, but this program has %s%u; the program runs without the "
+        "probe (build nanquest against %s)",
+        *built ? built : "of other versions", minor, unsigned(number >> 40 & 255), torch);
+  if (std::snprintf(path, sizeof path, "%s/libnanquest_program.so", folder) >= PATH_MAX) return;
   void* probe = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!probe) return give_up("the probe is off: it can't be loaded: %s", dlerror());
   if (const auto begin = reinterpret_cast<void (*)()>(dlsym(probe, "nanquest_program_begin"))) begin();

@@ -70,7 +70,7 @@ int number_in_environment(std::initializer_list<const char*> names, int otherwis
 
 std::string claim(const std::string& of_run, int rank) {
   const int restarts = number_in_environment({"TORCHELASTIC_RESTART_COUNT"}, 0);
-  const std::string run_dir =
+  std::string run_dir =
       restarts > 0 ? (fs::path(of_run) / ("restart-" + std::to_string(restarts))).string() : of_run;
   const std::string process = std::to_string(::getpid());
   std::string run = variable("NANQUEST_RUN_ID");

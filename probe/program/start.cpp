@@ -1,6 +1,6 @@
 // libnanquest_preload.so calls this before the program's main. From then on the probe waits for the first
 // step.
-#include <torch/headeronly/version.h>
+#include <torch/version.h>
 
 #include <cxxabi.h>
 #include <unistd.h>

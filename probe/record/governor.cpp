@@ -1,12 +1,12 @@
 #include "probe/record/governor.h"
 
-#include <c10/core/CachingDeviceAllocator.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <string_view>
+
+#include "probe/tensor/torch_versions.h"
 
 namespace nanquest {
 namespace {
@@ -37,15 +37,7 @@ std::string amount(double bytes) {
 }
 
 std::uint64_t free_memory(at::Device device) {
-  if (!device.is_cpu()) {
-    try {
-      return c10::getDeviceAllocator(device.type())
-          ->getMemoryInfo(std::max<c10::DeviceIndex>(0, device.index()))
-          .first;
-    } catch (const c10::Error&) {
-      return 0;
-    }
-  }
+  if (!device.is_cpu()) return free_memory_of(device);
   std::uint64_t free = 0;
   std::ifstream file("/proc/meminfo");
   for (std::string line; std::getline(file, line);)

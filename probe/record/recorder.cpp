@@ -244,11 +244,13 @@ void Recorder::complete() {
   current_->watch->flag_hidden_overflows();
 }
 
-bool Recorder::wrote(const c10::StorageImpl* storage) {
+bool Recorder::wrote(const c10::StorageImpl* storage, std::size_t first) {
   const std::lock_guard lock(mutex_);
   if (!current_ || !current_->usable || !storage) return false;
   const std::uint32_t slot = current_->slots.find(storage);
-  return slot != record::SlotIndex::kMissing && current_->slots[slot].writer != UINT32_MAX;
+  if (slot == record::SlotIndex::kMissing) return false;
+  const std::uint32_t writer = current_->slots[slot].writer;
+  return writer != UINT32_MAX && writer >= first;
 }
 
 bool Recorder::left_something() {
@@ -291,25 +293,33 @@ bool Recorder::left_non_finite(std::size_t first, Phase phase) {
   return current_->watch->left_non_finite(first, phase);
 }
 
-at::Tensor Recorder::last_non_finite() {
+std::vector<record::Survivor> Recorder::survivors(std::size_t first) {
   const std::lock_guard lock(mutex_);
-  if (!current_ || !current_->usable) return {};
+  std::vector<record::Survivor> found;
+  if (!current_ || !current_->usable) return found;
   settle_all();
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> written;  // slot, and the op that wrote it
-  for (std::uint32_t i = 0; i < current_->slots.size(); ++i)
-    if (const record::SlotRecord& slot = current_->slots[i];
-        slot.writer != UINT32_MAX && slot.initialised && at::isFloatingType(slot.type))
-      written.emplace_back(slot.writer, i);
-  std::sort(written.rbegin(), written.rend());
-  for (const auto& [writer, index] : written) {
-    const record::SlotRecord& slot = current_->slots[index];
+  for (std::uint32_t i = 0; i < current_->slots.size(); ++i) {
+    const record::SlotRecord& slot = current_->slots[i];
+    if (slot.writer == UINT32_MAX || slot.writer < first || !slot.initialised ||
+        !at::isFloatingType(slot.type))
+      continue;
     const auto memory = slot.storage.lock();
     if (!memory || !memory->nbytes()) continue;
     const auto elements = static_cast<std::int64_t>(memory->nbytes() / c10::elementSize(slot.type));
-    const at::Tensor all = at::empty({0}, at::TensorOptions().dtype(slot.type).device(slot.device))
-                               .set_(c10::Storage(memory), 0, {elements}, {1});
+    found.push_back({at::empty({0}, at::TensorOptions().dtype(slot.type).device(slot.device))
+                         .set_(c10::Storage(memory), 0, {elements}, {1}),
+                     slot.writer, !slot.produced});
+  }
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.op < b.op; });
+  return found;
+}
+
+at::Tensor Recorder::last_non_finite() {
+  const std::vector<record::Survivor> written = survivors(0);
+  for (auto each = written.rbegin(); each != written.rend(); ++each) {
     // For one-byte formats LibTorch has only conversions.
-    const at::Tensor values = c10::elementSize(slot.type) < 2 ? all.to(at::kFloat) : all;
+    const at::Tensor& all = each->memory;
+    const at::Tensor values = all.element_size() < 2 ? all.to(at::kFloat) : all;
     const at::Tensor bad = at::logical_or(at::isnan(values), at::isposinf(values)).nonzero();
     if (bad.numel() > 0) return all.select(0, bad.flatten()[0].item<std::int64_t>());
   }

@@ -71,6 +71,17 @@ struct SeenTensor {
                                   ///< instead
 };
 
+namespace record {
+
+/// Memory that a step wrote and that is still there.
+struct Survivor {
+  at::Tensor memory;     ///< all of it, without dimensions
+  std::uint32_t op = 0;  ///< that wrote it last
+  bool outside = false;  ///< it was there before the step
+};
+
+}  // namespace record
+
 /// Records ops into steps. Begun, ended and asked on one thread; ops may come from its autograd threads as
 /// well.
 class Recorder : public OpSink {
@@ -116,8 +127,12 @@ class Recorder : public OpSink {
   /// Looks now at everything that can be known of the running step: what collectives wrote, and in a watched
   /// step the values read from outside.
   void complete();
-  /// Whether an op of the running step, or of the one that has just ended, wrote to this storage.
-  bool wrote(const c10::StorageImpl* storage);
+  /// Whether an op of the step that runs, or has just ended, wrote to this storage, the last one not before
+  /// op `first`.
+  bool wrote(const c10::StorageImpl* storage, std::size_t first = 0);
+  /// All memory of floating-point values whose last write was by op `first` of the step that runs or a later
+  /// one, and that somebody still has, in the order of these writes.
+  std::vector<record::Survivor> survivors(std::size_t first);
   /// Whether any output of a module in the running step is still alive.
   bool left_something();
   /// Whether the next step should be watched: it is still open whether overflows on a device were hidden.

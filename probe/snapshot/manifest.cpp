@@ -22,7 +22,7 @@ json to_json(const Manifest& m) {
   for (const ManifestIncident& i : m.incidents)
     incidents.push_back(
         {{"step", i.step}, {"rank", i.rank}, {"file", i.file}, {"gate", i.gate}, {"summary", i.summary},
-         {"carried_on", i.carried_on}, {"muted", i.muted}});
+         {"carried_on", i.carried_on}, {"muted", i.muted}, {"repeated", i.repeated}});
   json removed = json::array();
   for (const ManifestRemoval& r : m.removed)
     removed.push_back({{"file", r.file}, {"bytes", r.bytes}, {"why", r.why}});
@@ -54,7 +54,7 @@ Manifest from_json(const json& j) {
   for (const json& i : j.value("incidents", json::array()))
     m.incidents.push_back({i.at("step").get<std::int64_t>(), i.value("rank", 0), i.value("file", ""),
                            i.value("gate", ""), i.value("summary", ""),
-                           i.value("carried_on", std::int64_t{0}), i.value("muted", false)});
+                           i.value("carried_on", std::int64_t{0}), i.value("muted", false), i.value("repeated", std::int64_t{0})});
   for (const json& r : j.value("removed", json::array()))
     m.removed.push_back({r.value("file", ""), r.value("bytes", std::uint64_t{0}), r.value("why", "")});
   for (const json& r : j.value("replicas", json::array()))

@@ -23,6 +23,7 @@ struct ManifestIncident {
   std::string summary;  ///< one line for people
   std::int64_t carried_on = 0;  ///< later steps that only propagated its damage
   bool muted = false;           ///< a person muted it; there is no file
+  std::int64_t repeated = 0;    ///< later steps that were bad anew in the same way
 };
 
 /// A snapshot that was removed.

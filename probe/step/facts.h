@@ -18,14 +18,15 @@ struct Fact {
   enum Kind : std::uint8_t {
     text,  ///< `name` as it is: text of another part or library
     // What is bad.
-    loss_bad,             ///< `value`: the loss; and `number` elements of the gradients
-    gradients_bad,        ///< `number` elements
-    clip_norm_bad,        ///< the norm by which finite gradients were clipped
-    norm_overflows,       ///< the norm of finite gradients
-    scale_overflowed,     ///< the loss scale was too high
-    still_looking,        ///< `number` overflows in a row, the last at the scale `value`
-    buffer_spoiled,       ///< `name`
-    buffer_stays_bad,     ///< `name`, in a step whose update is skipped
+    loss_bad,          ///< `value`: the loss; and `number` elements of the gradients
+    gradients_bad,     ///< `number` elements
+    clip_norm_bad,     ///< the norm by which finite gradients were clipped
+    norm_overflows,    ///< the norm of finite gradients
+    scale_overflowed,  ///< the loss scale was too high
+    still_looking,     ///< `number` overflows in a row, the last at the scale `value`
+    buffer_spoiled,    ///< `name`
+    stays_bad,         ///< `name` and `number` more that live on, of a step whose update is left out
+    spoiled_between,   ///< `name` and `number` more, between the update and the next pass, by the op `more`
     only_buffer_spoiled,  ///< `name`; loss and gradients are finite
     hidden_overflow,
     weight_bad,        ///< after the update
@@ -42,6 +43,10 @@ struct Fact {
     update_not_skipped,
     update_differs,  ///< one process failed and another did not
     // Since when, and which update or step did it.
+    still_bad,            ///< `name` and `number` more, when the program ends
+    never_updated,        ///< of `number` steps no one was finite
+    scale_fell,           ///< to `value`
+    one_more,             ///< of the kind of step `since`, by `name`: no file
     bad_at_start,         ///< `name` and `number` more were bad before the first update
     carried_on,           ///< `name` and `number` more are bad since step `since`
     update_spoiled,       ///< the update of step `since` spoiled `name`

@@ -32,6 +32,7 @@ void IncidentWriter::begin(std::int64_t step, bool muted) {
   last_muted_ = muted;
   last_ = step;
   carried_by_last_ = 0;
+  repeated_last_ = 0;
 }
 
 bool IncidentWriter::may_write(Facts& told) const {
@@ -123,6 +124,15 @@ Facts IncidentWriter::end(Gate gate, const std::string& file, const Facts& told)
   const Status noted = log_ ? log_->incident(last_, gate, file, text_of(told), last_muted_) : Status();
   if (noted) return {};
   return {{Fact::manifest_not_written, one_line(noted.error().text())}};
+}
+
+bool IncidentWriter::repeat() {
+  ++(last_muted_ ? muted_ : count_);
+  if (last_muted_) return false;
+  ++repeated_;
+  ++repeated_last_;
+  if (log_) log_->repeated(repeated_last_);
+  return repeated_last_ == 1;
 }
 
 bool IncidentWriter::carry_on() {

@@ -97,7 +97,13 @@ class IncidentWriter {
   /// reported.
   bool carry_on();
 
+  /// Counts a step that is bad anew in the same way as the last incident. Whether it is the first one, to be
+  /// told.
+  bool repeat();
+
   int count() const { return count_; }
+  /// Those of them that were only counted.
+  int repeated() const { return repeated_; }
   /// Muted incidents; not part of `count`.
   int muted() const { return muted_; }
   std::int64_t carried_on() const { return carried_on_; }
@@ -115,7 +121,7 @@ class IncidentWriter {
   IncidentWriterOptions options_;
   Election election_;
   FileBudget budget_;
-  int count_ = 0, files_ = 0, muted_ = 0;
+  int count_ = 0, files_ = 0, muted_ = 0, repeated_ = 0, repeated_last_ = 0;
   bool last_muted_ = false, in_wake_ = false;
   std::int64_t last_ = -1'000'000, carried_on_ = 0, carried_by_last_ = 0;
 };

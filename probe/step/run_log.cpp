@@ -90,6 +90,12 @@ void RunLog::carried_on(std::int64_t steps) {
   if (Clock::now() - written_ >= kWriteEvery) (void)write(Durable::soon);
 }
 
+void RunLog::repeated(std::int64_t steps) {
+  if (manifest_.incidents.empty()) return;
+  manifest_.incidents.back().repeated = steps;
+  if (Clock::now() - written_ >= kWriteEvery) (void)write(Durable::soon);
+}
+
 Status RunLog::forecast(ManifestForecast told) {
   if (manifest_.forecasts.size() >= kMostListed) return {};
   told.rank = manifest_.rank;

@@ -31,6 +31,8 @@ class RunLog {
   /// This many steps after the last incident have only shown its damage. Written with the next incident, at
   /// the end, or about once a second.
   void carried_on(std::int64_t steps);
+  /// So many steps after the last incident were bad anew in the same way.
+  void repeated(std::int64_t steps);
   /// Stores that a place is about to leave its range; `told.rank` is filled here.
   Status forecast(ManifestForecast told);
   /// Stores that weights which the ranks should hold alike differ.

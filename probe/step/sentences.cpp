@@ -24,8 +24,14 @@ constexpr std::pair<Fact::Kind, std::string_view> kSentences[] = {
      "the loss scale overflowed in {number} steps in a row (it was {scale}): the scaler is still looking for "
      "its "
      "scale, these updates are left out"},
-    {Fact::buffer_spoiled, "buffer {name} became NaN or Inf"},
-    {Fact::buffer_stays_bad, "buffer {name} became NaN or Inf, and stays so although the update is left out"},
+    {Fact::buffer_spoiled, "{name} became NaN or Inf"},
+    {Fact::stays_bad, "{name}{and_more} became NaN or Inf, and stays so although the update is left out"},
+    {Fact::spoiled_between, "{more} made {name}{and_more} NaN or Inf between the update and the next pass"},
+    {Fact::still_bad, "at the end {name}{others} still NaN or Inf"},
+    {Fact::never_updated, "no step of {number} was finite"},
+    {Fact::scale_fell, "the loss scale fell to {scale}"},
+    {Fact::one_more,
+     "bad anew, as step {since}: {name}; such steps are counted as incidents, and get no file"},
     {Fact::only_buffer_spoiled, "buffer {name} became NaN or Inf, although loss and gradients are finite"},
     {Fact::hidden_overflow, "an overflow that reaches neither loss nor gradients"},
     {Fact::weight_bad, "a weight is NaN or Inf after the update"},

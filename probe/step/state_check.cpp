@@ -17,6 +17,9 @@ ValueKinds kinds_in(const at::Tensor& values) {
   return stats ? value_kinds({stats->nan, stats->pos_inf, stats->neg_inf}) : ValueKinds{0};
 }
 
+/// A row of bad steps of one kind may have so many good ones in between.
+constexpr std::int64_t kRow = 10;
+
 /// How many ops back an infinite constant is looked for.
 constexpr std::size_t kOpsBack = 64;
 
@@ -72,25 +75,26 @@ std::optional<std::string> StateCheck::bad_after(std::int64_t step, std::string_
   return bad.empty() ? bad : part->word + " " + bad;
 }
 
-std::string StateCheck::spoiled_buffer(Recorder& recorder, const NamedTensors& buffers,
-                                       std::int64_t step) const {
+NamedTensors StateCheck::spoiled(Recorder& recorder, const NamedTensors& tensors, std::int64_t step,
+                                 Look look) const {
   record::Step* const recorded = recorder.current();
-  if (every_ <= 0 || !recorded || !recorded->usable) return "";
+  NamedTensors found;
+  if ((every_ <= 0 && !look.always) || !recorded || !recorded->usable) return found;
   std::int64_t elements = 0;
-  for (const auto& [name, buffer] : buffers) {
-    if (!buffer.defined() || !is_plain(buffer) || !buffer.is_floating_point()) continue;
-    const c10::StorageImpl* storage = buffer.storage().unsafeGetStorageImpl();
-    if (!recorder.wrote(storage)) continue;
+  for (const auto& [name, tensor] : tensors) {
+    if (!tensor.defined() || !is_plain(tensor) || !tensor.is_floating_point()) continue;
+    const c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
+    if (!recorder.wrote(storage, look.first)) continue;
     const std::uint32_t slot = recorded->slots.find(storage);
-    elements += buffer.numel();
-    if (!due(step) && !worth_every_step(elements, buffer.is_cpu())) continue;
-    ValueKinds kinds = kinds_in(buffer);
+    elements += tensor.numel();
+    if (!look.always && !due(step) && !worth_every_step(elements, tensor.is_cpu())) continue;
+    ValueKinds kinds = kinds_in(tensor);
     if (!kinds) continue;
     kinds &= static_cast<ValueKinds>(~kinds_in(StepTables(recorder, *recorded).first_value(storage)));
-    if (!kinds || (!(kinds & kKindNan) && meant(recorder, *recorded, slot, name, buffer))) continue;
-    return name;
+    if (!kinds || (!(kinds & kKindNan) && meant(recorder, *recorded, slot, name, tensor))) continue;
+    found.emplace_back(name, tensor);
   }
-  return "";
+  return found;
 }
 
 bool StateCheck::hides_new_overflow(const SnapshotDoc& doc) {
@@ -128,12 +132,27 @@ void StateCheck::incident(bool gate_failed) {
 }
 
 void StateCheck::was_well() {
+  was_well_ = true;
   harmless_ = harmless_ || !gate_failed_;
   arrives_.clear();
 }
 
+void StateCheck::left_behind(const Names& bad) {
+  // With what was there before the first update, and was no harm to a good step, this one was not made
+  // either.
+  for (const std::string& name : bad)
+    if (!was_well_ || !from_the_beginning_.count(name)) damaged_.insert(name);
+}
+
+StateCheck::Names StateCheck::left_of(const Names& bad) const {
+  Names left;
+  std::copy_if(bad.begin(), bad.end(), std::back_inserter(left),
+               [&](const std::string& name) { return is_damaged(name); });
+  return left;
+}
+
 bool StateCheck::carries_on(const Names& bad) const {
-  return std::any_of(bad.begin(), bad.end(), [&](const std::string& name) { return is_damaged(name); });
+  return !left_of(bad).empty();
 }
 
 std::optional<StateCheck::Names> StateCheck::of_last_incident(const Names& bad, bool update_made,
@@ -142,25 +161,50 @@ std::optional<StateCheck::Names> StateCheck::of_last_incident(const Names& bad, 
   if (update_made) {  // what a good step's update spoiled is news
     const bool known =
         std::all_of(bad.begin(), bad.end(), [&](const std::string& name) { return is_damaged(name); });
+    if (by_state && !known)  // or it spoiled them by what was damaged (a moment)
+      if (const Blame blame = blamed(); blame.known && is_damaged(blame.state)) return bad;
     return by_state && known ? std::optional(bad) : std::nullopt;
   }
   const bool by_damage = by_state && !harmless_;
   if (!by_damage && !arrives) return std::nullopt;
   const Blame blame = blamed();
-  if (by_damage && (!blame.known || is_damaged(blame.state))) return bad;
+  if (by_damage && blame.damage_matters && (!blame.known || is_damaged(blame.state))) return bad;
   if (arrives && blame.known && blame.arrived_by == arrives_) return Names();
   return std::nullopt;
+}
+
+void StateCheck::was_bad(std::int64_t step, const Blame& blame) {
+  if (step > last_of_row_ + kRow) row_.clear();
+  if (!blame.by_op || blame.op.empty() || !blame.arrived_by.empty()) return;
+  row_.emplace(blame.op + " " + blame.module, step);
+  last_of_row_ = step;
+}
+
+std::optional<std::int64_t> StateCheck::repeats(std::int64_t step, const Blame& blame) {
+  if (row_.empty() || step > last_of_row_ + kRow) return std::nullopt;
+  auto found = row_.end();
+  if (!blame.known && step == last_of_row_ + 1)
+    found = row_.begin();
+  else if (blame.by_op && blame.arrived_by.empty())
+    found = row_.find(blame.op + " " + blame.module);
+  if (found == row_.end()) return std::nullopt;
+  last_of_row_ = step;
+  return found->second;
 }
 
 StateCheck::Blame StateCheck::blame(SnapshotDoc& doc,
                                     const std::function<std::string(const std::string&)>& settled) const {
   if (!find_culprit(doc)) return {};
   const Culprit& culprit = doc.culprit;
-  Blame blame{.known = true, .arrived_by = arrived_by(doc)};
+  Blame blame{.known = true, .by_op = culprit.origin == "op", .arrived_by = arrived_by(doc)};
   std::string word = culprit.origin;
   std::replace(word.begin(), word.end(), '_', ' ');
   if (std::any_of(parts_.begin(), parts_.end(), [&](const Part& part) { return part.word == word; }))
     blame.state = word + " " + settled(culprit.tensor_name);
+  // On record what the program keeps itself is a buffer like others.
+  if (word == kBuffer)
+    if (std::string kept = std::string(kKept) + " " + settled(culprit.tensor_name); is_damaged(kept))
+      blame.state = std::move(kept);
   if (culprit.op == kNone) return blame;
   const OpRow& op = doc.ops[static_cast<std::size_t>(culprit.op)];
   blame.op = op.name;

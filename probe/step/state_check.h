@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -36,7 +37,9 @@ class StateCheck {
     std::string word;
     std::function<NamedTensors()> tensors;
   };
-  static constexpr char kParameter[] = "parameter", kBuffer[] = "buffer", kMoment[] = "optimizer state";
+  /// `kKept`: tensors of the program's own that are part of no model and no optimizer.
+  static constexpr char kParameter[] = "parameter", kBuffer[] = "buffer", kMoment[] = "optimizer state",
+                        kKept[] = "tensor";
 
   /// Large parts are looked at every `every` steps; 0: only on request.
   StateCheck(std::vector<Part> parts, int every) : parts_(std::move(parts)), every_(every) {}
@@ -44,10 +47,13 @@ class StateCheck {
   /// What the culprit of a watched step is.
   struct Blame {
     bool known = false;      ///< false: the step was not watched, or shows no culprit
+    bool by_op = false;      ///< an op of the step made its bad values
     std::string state = {};  ///< as `bad_now` names it; "" if it is no part of the state
     std::string arrived_by =
         {};  ///< the collective by which its values came from another process; "" if they did not
     std::string op = {}, module = {};
+    /// Whether anything that the last incident damaged gets into loss, gradients or weights of the step.
+    bool damage_matters = true;
   };
 
   // What is bad now.
@@ -59,10 +65,15 @@ class StateCheck {
   /// The first bad tensor of this part, if the part is looked at after this step: every `every` steps, or
   /// always if it is small and in the CPU's memory. "" if none is bad; nothing if it was not looked at.
   std::optional<std::string> bad_after(std::int64_t step, std::string_view word);
-  /// The first of `buffers` that the step (running, or just ended) wrote and that now holds NaN or Inf of a
-  /// kind that it did not hold when the step first read it; "" if there is none. Infinities that the program
-  /// wrote on purpose (a mask, the start of a maximum) do not count. `recorder` records the step.
-  std::string spoiled_buffer(Recorder& recorder, const NamedTensors& buffers, std::int64_t step) const;
+  /// What of a step, which runs or has just ended, is looked at, and how.
+  struct Look {
+    std::size_t first = 0;  ///< writes of this op of the step and later ones
+    bool always = false;    ///< whatever `every` says
+  };
+  /// Those of `tensors` that the step wrote and that now hold NaN or Inf, of a kind that they didn't hold
+  /// when the step read them first. Infinities that somebody wrote there on purpose (a mask, the start of a
+  /// maximum) are none. `recorder` records the step.
+  NamedTensors spoiled(Recorder& recorder, const NamedTensors& tensors, std::int64_t step, Look look) const;
   /// Whether a watched step, good by its loss and gradients, hides an overflow at a new place. A model that
   /// does this once does it in every step.
   bool hides_new_overflow(const SnapshotDoc& doc);
@@ -88,7 +99,9 @@ class StateCheck {
   /// A new incident, shown by loss or gradients (`gate_failed`) or not. Damage of the last one is forgotten.
   void incident(bool gate_failed);
   /// After the update of an incident's step, or of one that only shows its damage: what is bad now.
-  void left_behind(const Names& bad) { damaged_.insert(bad.begin(), bad.end()); }
+  void left_behind(const Names& bad);
+  /// The damage got further by a good step's update: the next step may be bad by it.
+  void spread() { harmless_ = false; }
   /// Bad values of the last incident came from another process, by the collective `by`; "" if they did not.
   /// Until a step is good, more of them by the same way are not news: that process's file names the cause.
   void arrived(std::string by) { arrives_ = std::move(by); }
@@ -96,6 +109,8 @@ class StateCheck {
   void was_well();
   /// Whether one of these is known to hold damage of the last incident.
   bool carries_on(const Names& bad) const;
+  /// Those of `bad` that an incident left behind: not what was so before the first update.
+  Names left_of(const Names& bad) const;
   /// If a bad step, in which `bad` is bad now, shows nothing but damage of the last incident: which of it;
   /// empty if the damage still arrives from another process. Nothing if the step is news. `update_made`: its
   /// update was made, and was good before. `blamed()` is called only if needed.
@@ -104,6 +119,11 @@ class StateCheck {
   /// Finds the culprit of a watched step in its tables. `settled` returns the name of the bad tensor among
   /// all that share memory with the tensor of this name.
   Blame blame(SnapshotDoc& doc, const std::function<std::string(const std::string&)>& settled) const;
+  /// A step was bad that is news, or one of its kind.
+  void was_bad(std::int64_t step, const Blame& blame);
+  /// The step in which the same op was to blame first, if this one is bad in a row of such steps: bad anew,
+  /// and no news. The row goes on where nobody watched the step right after one of them.
+  std::optional<std::int64_t> repeats(std::int64_t step, const Blame& blame);
   /// How many tensors are known to be damaged.
   std::size_t damaged() const { return damaged_.size(); }
   /// What to say of a step that shows damage of step `since`: `bad`, or what arrives if that is empty.
@@ -118,11 +138,14 @@ class StateCheck {
   std::set<std::string> damaged_, from_the_beginning_, hidden_;
   std::string arrives_;
   bool beginning_known_ = false;
+  bool was_well_ = false;    ///< some step was
   bool gate_failed_ = true;  ///< of the last incident
   /// The damage it left was not seen in loss and gradients, although steps were made with it: the first step
   /// in which they are bad is news then.
   bool harmless_ = false;
   std::int64_t finite_after_ = -1;
+  std::map<std::string, std::int64_t> row_;  ///< op and module of culprits, and the first step of each
+  std::int64_t last_of_row_ = -1;
 };
 
 }  // namespace nanquest

@@ -4,6 +4,13 @@
 
 namespace nanquest {
 
+namespace {
+
+/// Parts that trained alone for longer are not half of a pair that trains in turn.
+constexpr std::int64_t kAlone = 8;
+
+}  // namespace
+
 bool StepCounter::written_in(const std::vector<std::int64_t>& weights, std::int64_t step) const {
   return std::any_of(weights.begin(), weights.end(), [&](std::int64_t w) {
     const auto found = written_.find(w);
@@ -22,10 +29,16 @@ std::int64_t StepCounter::begin() {
 
 std::int64_t StepCounter::update(const std::vector<std::int64_t>& weights) {
   const bool by_hand = weights.size() == 1 && weights.front() == kByHand;
-  if (guessed_ && !by_hand && !written_in(weights, step_ - 1))
+  const bool first =
+      std::none_of(weights.begin(), weights.end(), [&](std::int64_t w) { return written_.count(w) > 0; });
+  const bool joins = guessed_ && !by_hand && !written_in(weights, step_ - 1);
+  if (joins && first && step_ - newest_ > kAlone)
+    late_ = step_;
+  else if (joins && late_ != step_ - 1)
     --step_;
   else if (open_ && written_in(weights, step_))
     ++step_;
+  if (first) newest_ = step_;
   for (const std::int64_t w : weights) written_[w] = step_;
   if (!weights.empty()) {
     if (open_ || guessed_) next_[last_] = weights.front();

@@ -4,8 +4,9 @@
 /// optimizer has one step per update. A program with several optimizers for several parts of a model has one
 /// step for all of them together, and so has a pair of networks that train each other in turn. A part that is
 /// updated less often than another one (beside a critic that is trained five times as often) shares the step
-/// of the update before it. What a program writes by hand between gradients and an optimizer's update (a
-/// weight that it repairs, a decay) belongs to that update's step.
+/// of the update before it. A part that begins to train after the others have trained alone for long shares no
+/// step with them: they may be nets that are trained one after the other. What a program writes by hand between
+/// gradients and an optimizer's update (a weight that it repairs, a decay) belongs to that update's step.
 ///
 ///     counter.begin();             // a forward pass begins: the step that it probably belongs to
 ///     counter.update({0, 1, 2});   // these weights are about to be written: the step that it is
@@ -43,6 +44,8 @@ class StepCounter {
   std::int64_t step_ = 0;
   bool open_ = false;     ///< step_ had an update
   bool guessed_ = false;  ///< `begin` took a new step, but no update has confirmed it yet
+  std::int64_t newest_ = 0;  ///< the step in which a part was updated for the first time, the last such step
+  std::int64_t late_ = -2;   ///< … if the others had trained alone for long before
   std::int64_t last_ = 0;
   std::unordered_map<std::int64_t, std::int64_t> written_;  ///< weight -> step in which it was last written
   std::unordered_map<std::int64_t, std::int64_t>

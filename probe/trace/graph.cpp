@@ -16,11 +16,11 @@ IdRange<Row> range_in(std::int64_t first, std::int64_t count, std::size_t size) 
   return IdRange<Row>(Id<Row>{good ? first : 0}, Id<Row>{good ? first + count : 0});
 }
 
+}  // namespace
+
 IdRange<ArgRow> tokens_of(const SnapshotDoc& doc, const OpRow& op) {
   return range_in<ArgRow>(op.first_arg, op.arg_count, doc.args.size());
 }
-
-}  // namespace
 
 TraceGraph::TraceGraph(const SnapshotDoc& doc, const TakesIn& takes_in)
     : doc_(&doc),

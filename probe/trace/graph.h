@@ -27,6 +27,9 @@ namespace nanquest {
 /// detach_.
 bool computes_nothing(const OpRow& op);
 
+/// The op's argument tokens; empty if the table points outside.
+IdRange<ArgRow> tokens_of(const SnapshotDoc& doc, const OpRow& op);
+
 class TraceGraph {
  public:
   /// A tensor among an op's arguments, and its argument (a list is one argument).

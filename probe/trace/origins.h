@@ -14,6 +14,12 @@ namespace nanquest {
 /// inside an op. All others are `external`: an input.
 SlotOrigin origin_of(const TraceGraph& graph, SlotId slot);
 
+/// Whether the step made this memory, and something that lives on lies in it at the end: a buffer or a copy of
+/// the weights that got other memory.
+inline bool is_made_state(const Slot& slot) {
+  return slot.origin == SlotOrigin::produced && !slot.name.empty();
+}
+
 /// Whether an outside value comes with the batch, named or not; the others persist from step to step.
 constexpr bool comes_with_batch(SlotOrigin origin) {
   return origin == SlotOrigin::input || origin == SlotOrigin::external;

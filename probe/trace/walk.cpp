@@ -4,6 +4,7 @@
 
 #include "probe/trace/births.h"
 #include "probe/trace/collectives.h"
+#include "probe/trace/flow.h"
 #include "probe/trace/origins.h"
 
 namespace nanquest {
@@ -32,11 +33,8 @@ bool is_trained(SlotOrigin origin) {
 /// that was written before it was read, which is working memory.
 bool lives_on(const TraceGraph& graph, SlotId slot, SlotOrigin origin) {
   if (origin == SlotOrigin::buffer || origin == SlotOrigin::loss_scale) return true;
-  if (origin != SlotOrigin::external || graph.writes(slot).empty()) return false;
-  const auto& reads = graph.reads(slot);
-  return std::any_of(reads.begin(), reads.end(), [&](const TraceGraph::Read& read) {
-    return !computes_nothing(graph.op(read.op)) && !graph.producer(read.row, read.op);
-  });
+  if (is_made_state(get(graph.doc(), slot))) return true;
+  return origin == SlotOrigin::external && !graph.writes(slot).empty() && old_value_used(graph, slot);
 }
 
 ValueKinds kinds_in(const TraceGraph& graph, TensorId row) {
@@ -165,7 +163,7 @@ bool Walk::follow(OpId op, ValueKinds in, ValueKinds from) {
   bool found = false;
   for (const TensorId row : graph_.reads(op)) {
     const ValueKinds there = kinds_in(graph_, row);
-    if (!(there & in)) continue;
+    if (!(there & in) || only_updates(graph_, op, row)) continue;
     found = true;
     if (!visit_writers(row, op, op, from)) add_root({op, row, static_cast<ValueKinds>(there & from)});
   }
@@ -177,7 +175,9 @@ void Walk::look_into(const Visit& visited) {
   bool inherited = false;
   if (!(graph_.op(op).flags & kOpHostWrite)) {
     ValueKinds there = 0;
-    for (const TensorId row : graph_.reads(op)) there |= kinds_in(graph_, row);
+    for (const TensorId row : graph_.reads(op))
+      if (const ValueKinds kinds = kinds_in(graph_, row); kinds && !only_updates(graph_, op, row))
+        there |= kinds;
     for (const ValueKinds kind : {kKindNan, kKindPosInf, kKindNegInf}) {
       if (!there || !(visited.kinds & kind)) continue;
       if (!(there & kind))

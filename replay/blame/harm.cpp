@@ -3,13 +3,15 @@
 #include <algorithm>
 
 #include "probe/trace/hidden.h"
+#include "probe/trace/origins.h"
 
 namespace nanquest {
 namespace {
 
 /// Kept after the step: a bad value in it is bad in the next step too.
-bool lives_on(SlotOrigin origin) {
-  return origin == SlotOrigin::parameter || origin == SlotOrigin::optimizer_state ||
+bool lives_on(const Slot& slot) {
+  const SlotOrigin origin = slot.origin;
+  return is_made_state(slot) || origin == SlotOrigin::parameter || origin == SlotOrigin::optimizer_state ||
          origin == SlotOrigin::buffer;
 }
 
@@ -29,7 +31,7 @@ std::uint64_t bad_before(const TraceGraph& graph, SlotId slot, TensorId written)
 Harm::Harm(const TraceGraph& graph, const RunResult& recorded) : failed_(recorded.failed) {
   any_ = !recorded.loss_finite || !recorded.gradients_finite;
   for (const SlotId slot : ids_of<Slot>(graph.doc())) {
-    if (!lives_on(get(graph.doc(), slot).origin)) continue;
+    if (!lives_on(get(graph.doc(), slot))) continue;
     const std::vector<TraceGraph::Write>& all = graph.writes(slot);
     for (std::size_t i = 0; i < all.size(); ++i) {
       // A write that a later one overwrites completely has done no harm.

@@ -25,6 +25,7 @@ std::string helps(const std::string& change, const char* how) {
 Heard hear(const Case& c, Finding found) {
   Heard heard{std::move(found), {}};
   heard.claim.cause = heard.finding.label;
+  heard.claim.depth = heard.finding.depth;
   for (const Evidence& e : heard.finding.evidence)
     heard.claim.facts_for.push_back(e.name + ": " + e.value +
                                     (e.limit.empty() ? "" : " (limit " + e.limit + ")"));

@@ -40,17 +40,9 @@
 
 namespace nanquest {
 
-/// How far behind the bad values a proof goes. Each level explains what the levels before it take as given.
-enum class Depth : std::uint8_t {
-  size,      ///< a result is larger than its format holds
-  function,  ///< the function's value at these arguments
-  operand,   ///< why the arguments are as they are
-  use,       ///< what the step does with the results, shown by changing them
-  purpose,   ///< what the op and its neighbours compute together
-  source,    ///< no arithmetic made the number: the program set it, the batch contained it, or the memory was
-             ///< uninitialised
-  meaning,   ///< and what that number is used for, or what changed it
-};
+/// Advice of causes of range. Where the op alone in fp32 was tried and did not help, what helped takes its
+/// place.
+inline constexpr const char* kKeepOpInFp32 = "Keep this op in fp32 (autocast disabled around it)";
 
 /// What a cause found: it explains every bad value of the culprit; otherwise `examine` returns nothing.
 struct Finding {

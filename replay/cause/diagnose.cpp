@@ -1,5 +1,7 @@
 #include "replay/cause/diagnose.h"
 
+#include <algorithm>
+
 #include "probe/trace/placement.h"
 #include "replay/case/values.h"
 #include "replay/cause/arbiter.h"
@@ -119,6 +121,24 @@ void add_bf16_advice(const Finding& finding, const FixSearch& search, Verdict& v
   if (search.finite_in_bf16 && curable && !v.advice.empty()) v.advice = finding.bf16_advice + v.advice;
 }
 
+/// The advice to keep the op in fp32 gives way to what was seen to help where the op alone was not enough.
+void mend_format_advice(const Case& c, Verdict& v) {
+  const std::size_t at = v.advice.find(kKeepOpInFp32);
+  if (at == std::string::npos || !c.op()) return;
+  const std::string alone = op_in(c, c.op_index(), Precision::fp32).text;
+  const auto tried = std::find_if(v.counterfactuals.begin(), v.counterfactuals.end(),
+                                  [&](const Counterfactual& t) { return t.change == alone; });
+  if (tried == v.counterfactuals.end() || (tried->result == TrialResult::finite && tried->not_a_fix.empty()))
+    return;
+  const auto helped =
+      std::find_if(v.counterfactuals.begin(), v.counterfactuals.end(), [](const Counterfactual& t) {
+        return t.kind == ChangeKind::precision && t.result == TrialResult::finite && t.not_a_fix.empty();
+      });
+  if (helped == v.counterfactuals.end()) return;
+  v.advice.replace(at, std::string_view(kKeepOpInFp32).size(),
+                   "Keep more than this op in fp32 (alone it does not help; what was tried says how much)");
+}
+
 /// "c10d::allreduce_ (op 94) and 3 more".
 std::string collectives_text(const std::vector<Blamed>& collectives) {
   const std::string more =
@@ -154,6 +174,21 @@ void add_not_tested(const Case& c, const FixSearch& search, const DiagnoseOption
         "With the files of all ranks they are done anew: nanquest-replay ranks RUN_DIR");
 }
 
+/// What the runs in other formats say against the cause.
+void hold_against_formats(const Finding& finding, Verdict& v) {
+  if (v.claims.empty() || v.claims.front().cause != v.cause || v.origin != Origin::op || finding.not_computed)
+    return;
+  const bool finite =
+      v.precision.fp32 == PrecisionResult::finite || v.precision.fp64 == PrecisionResult::finite;
+  const bool all_run =
+      v.precision.fp32 != PrecisionResult::not_run && v.precision.fp64 != PrecisionResult::not_run;
+  std::vector<std::string>& against = v.claims.front().facts_against;
+  if (finite && !finding.precision && !finding.needs && finding.depth < Depth::source)
+    against.emplace_back("the step is finite in a wider format, which has no part in this cause");
+  if (all_run && !finite && finding.depth == Depth::size)
+    against.emplace_back("the step is not finite in fp64 either, which should hold the value");
+}
+
 void judge(const Case& c, const DiagnoseOptions& options, Verdict& v) {
   add_unseen(c, v);
   if (!v.found) {
@@ -182,18 +217,20 @@ void judge(const Case& c, const DiagnoseOptions& options, Verdict& v) {
     add_twin_facts(c, finding, v);
     if (options.progress) options.progress("the step in fp32 and fp64");
     judge_precision(c, finding.not_computed, v);
+    hold_against_formats(finding, v);
   }
   FixSearch search;
   if (runs && options.try_fixes) search = search_fixes(c, finding, options.progress);
   v.counterfactuals = std::move(search.tried);
   v.fix = search.fix;
+  mend_format_advice(c, v);
   add_bf16_advice(finding, search, v);
   if (v.fix)
     v.fix->advice = v.advice.empty() ? "What made this step finite: " + v.fix->change + "." : v.advice;
   add_samples(c, finding, options, v);
   add_not_tested(c, search, options, v);
   if (runs) look_into_region(c, options, v);
-  v.confidence = confidence_of(v);
+  settle_confidence(v);
 }
 
 }  // namespace

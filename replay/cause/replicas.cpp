@@ -154,6 +154,7 @@ std::optional<ReplicasInfo> compare_replicas(const std::vector<ReplicaRank>& all
   for (const NamedTensor& weight : ranks.front().replayer->doc().parameters) {
     if (others.count(weight.name) > 0) continue;
     std::vector<at::Tensor> values;
+    values.reserve(ranks.size());
     for (const ReplicaRank& rank : ranks) values.push_back(weight_of(*rank.replayer, weight.name));
     if (std::any_of(values.begin(), values.end(), [&](const at::Tensor& value) {
           return !value.defined() || value.scalar_type() != values.front().scalar_type() ||

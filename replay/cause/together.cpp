@@ -341,6 +341,7 @@ RanksVerdict judge_together(const std::vector<OpenRank>& open,
   v.shown = shown_at_end(ranks, recorded);
   const RankPart* first = first_part(parts);
   std::vector<ReplicaRank> replicas;
+  replicas.reserve(ranks.size());
   for (const Examined& rank : ranks) replicas.push_back({&rank.open->replayer, &rank.part, &rank.verified});
   v.replicas = compare_replicas(replicas);
   v.alone = why_alone(replicas, first, v.replicas);

@@ -102,7 +102,7 @@ void answers(Page& page, const Verdict& v, bool full) {
     page.block("tried", "nothing that was tried fixes this step");
   samples(page, v);
   if (v.root) page.block("root", root_text(*v.root), v.root->change.empty() ? "1;33" : "1;32");
-  page.block("confidence", confidence_text(v));
+  page.block("confidence", confidence_text(v), "1", 1);
 }
 
 /// The evidence for the answers.

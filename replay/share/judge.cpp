@@ -1,12 +1,13 @@
 #include "replay/share/judge.h"
 
+#include "replay/verdict/confidence.h"
 #include "replay/verdict/words.h"
 
 namespace nanquest {
 namespace {
 
 std::string cause_of(const Verdict& v) {
-  return v.found ? std::string(word(v.cause)) : "nothing harmful";
+  return v.found ? std::string(word(meant_cause(v))) : "nothing harmful";
 }
 
 std::string precision_of(const Verdict& v) {
@@ -44,7 +45,7 @@ std::string difference(const Verdict& before, const Verdict& now, std::optional<
   const auto differs = [](const std::string& what, const std::string& a, const std::string& b) {
     return what + " was " + a + " and is " + b;
   };
-  if (before.found != now.found || before.cause != now.cause)
+  if (before.found != now.found || meant_cause(before) != meant_cause(now))
     return differs("the cause", cause_of(before), cause_of(now));
   if (before.culprit.op != now.culprit.op) return differs("the operation", before.culprit.op, now.culprit.op);
   if (const std::int64_t expected = op.value_or(before.culprit.index); expected != now.culprit.index)

@@ -1,33 +1,160 @@
 #include "replay/verdict/confidence.h"
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 namespace nanquest {
+namespace {
 
-Counted counted_like(const Verdict& v) {
-  if (v.cause == Label::unknown || v.cause == Label::compiler || !v.reproduction.bit_exact)
-    return kNeverCounted;
-  if (!v.culprit.inside.empty()) return kInsideRegion;
-  return v.fix && v.fix->verified ? kWithVerifiedFix : kExplained;
+/// Of tests/faultbench/calibrate.py.
+struct Weights {
+  double base, deep, agrees, helps, verified, same_event;
+};
+constexpr Weights kWeights{-2.91, 2.02, 1.50, 0.99, 1.16, 1.00};
+
+const Claim* claim_of(const Verdict& v) {
+  const auto found = std::find_if(v.claims.begin(), v.claims.end(),
+                                  [&](const Claim& c) { return c.cause == meant_cause(v); });
+  return found == v.claims.end() ? nullptr : &*found;
+}
+
+/// Where a second run gives something else, that is what the cause says.
+bool differs_by_nature(Label cause) {
+  return cause == Label::uninitialized || cause == Label::race || cause == Label::hardware;
+}
+
+double same_event(const Verdict& v) {
+  if (differs_by_nature(meant_cause(v))) return 1;
+  const Agreement agreement = v.reproduction.agreement();
+  return agreement == Agreement::bit_for_bit ? 1 : agreement == Agreement::within_bounds ? 0.5 : 0;
+}
+
+/// Some change of the search for fixes had a control; those of exchanged samples follow them.
+bool has_control(const Verdict& v) {
+  for (std::size_t i = 0; i < v.counterfactuals.size(); ++i)
+    if (v.counterfactuals[i].kind == ChangeKind::placebo &&
+        (i == 0 || v.counterfactuals[i - 1].kind != ChangeKind::data))
+      return true;
+  return false;
+}
+
+bool finite_in_some_format(const Verdict& v) {
+  return v.precision.fp32 == PrecisionResult::finite || v.precision.fp64 == PrecisionResult::finite;
+}
+
+std::string percent(double share) {
+  return std::to_string(std::lround(share * 100)) + " %";
+}
+
+std::string joined(const char* lead, const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? lead : ", ") + part;
+  return text;
+}
+
+/// The change to try in the program.
+std::string experiment(const Verdict& v) {
+  if (v.fix) return v.fix->change;
+  for (const Counterfactual& c : v.counterfactuals)
+    if (c.kind != ChangeKind::placebo) return c.change;
+  return (v.culprit.op.empty() ? "the step" : v.culprit.op) + " computed in fp64";
+}
+
+void leave_open(Verdict& v) {
+  const Claim* const first = claim_of(v);
+  const auto second =
+      std::find_if(v.claims.begin(), v.claims.end(), [&](const Claim& c) { return c.cause != v.cause; });
+  const std::string name = std::string(word(v.cause)) + " (" + std::string(meaning(v.cause)) + ")";
+  const std::string other = second == v.claims.end() ? "a cause that nanquest does not know"
+                                                     : std::string(word(second->cause)) + " (" +
+                                                           std::string(meaning(second->cause)) + ")";
+  const std::string against =
+      first && !first->facts_against.empty() ? "; against it: " + first->facts_against.front() : "";
+  v.likely = Likely{v.cause, v.confidence};
+  v.explanation = "The evidence does not decide. Most likely is " + name + ", " + percent(v.confidence) +
+                  against + "; otherwise " + other + ". " + v.explanation;
+  const std::string advice = "To tell them apart, make one change in the program and run it again: \"" +
+                             experiment(v) + "\". If it then stays finite, " + std::string(word(v.cause)) +
+                             " is right. ";
+  v.advice = advice + v.advice;
+  if (v.fix) v.fix->advice = advice + v.fix->advice;
+  v.cause = Label::unknown;
+  v.confidence = 0;
+}
+
+}  // namespace
+
+Label meant_cause(const Verdict& verdict) {
+  return verdict.likely ? verdict.likely->cause : verdict.cause;
+}
+
+Shown shown_by(const Verdict& v) {
+  Shown s;
+  const Claim* const claim = claim_of(v);
+  if (claim && claim->depth) s.deep = *claim->depth >= Depth::operand;
+  s.agrees = !claim || claim->facts_against.empty();
+  const bool verified = v.fix && v.fix->verified;
+  const auto tried = [&](const auto& wanted) {
+    // Samples are exchanged whatever the cause is.
+    return std::any_of(v.counterfactuals.begin(), v.counterfactuals.end(), [&](const Counterfactual& c) {
+      return c.kind != ChangeKind::placebo && c.kind != ChangeKind::data && c.result != TrialResult::failed &&
+             wanted(c);
+    });
+  };
+  const bool any = tried([](const Counterfactual&) { return true; });
+  const bool helps =
+      tried([](const Counterfactual& c) { return c.result == TrialResult::finite && c.not_a_fix.empty(); });
+  if (verified || helps || (finite_in_some_format(v) && s.agrees == 1))
+    s.helps = 1;
+  else if (any)
+    s.helps = 0;
+  if (verified)
+    s.verified = 1;
+  else if (any && (s.helps < 1 || has_control(v)))
+    s.verified = 0;
+  s.same_event = same_event(v);
+  return s;
 }
 
 double confidence_of(const Verdict& v) {
   if (v.cause == Label::unknown) return 0;
-  const Counted counted = counted_like(v);
-  return (counted.right + 1.0) / (counted.all + 2.0);
+  const Shown s = shown_by(v);
+  const Weights& w = kWeights;
+  const double sum = w.base + w.deep * s.deep + w.agrees * s.agrees + w.helps * s.helps +
+                     w.verified * s.verified + w.same_event * s.same_event;
+  return 1 / (1 + std::exp(-sum));
 }
 
 std::string confidence_text(const Verdict& v) {
-  std::string text = std::to_string(std::lround(v.confidence * 100)) + " %";
+  if (v.likely)
+    return percent(v.likely->confidence) + " for " + std::string(word(v.likely->cause)) +
+           ": too little to name it";
+  std::string text = percent(v.confidence);
   // A file holds hundredths.
   if (v.cause == Label::unknown || std::abs(v.confidence - confidence_of(v)) > 0.0051) return text;
-  const Counted counted = counted_like(v);
-  if (counted.all == 0)
-    return text + " (" +
-           (v.reproduction.bit_exact ? "of the compiler" : "the step did not come back bit for bit") +
-           ": how often such verdicts are right was never counted)";
-  return text + " (" + std::to_string(counted.right) + " of " + std::to_string(counted.all) +
-         (v.culprit.inside.empty() ? " similar verdicts" : " verdicts on compiled regions") + " were right)";
+  const Shown s = shown_by(v);
+  std::vector<std::string> pro, con;
+  if (s.verified == 1)
+    pro.emplace_back("the remedy was tried with a control");
+  else if (s.helps == 1)
+    pro.emplace_back("a change that it asks for helps");
+  else
+    con.emplace_back(s.helps == 0 ? "no change that it asks for helps" : "no change was tried");
+  if (s.helps == 1 && s.verified < 1) con.emplace_back("no fix was verified");
+  if (s.deep == 1) pro.emplace_back("the proof says where the operands come from");
+  if (s.deep == 0) con.emplace_back("the proof covers this operation alone");
+  if (s.agrees == 0) con.push_back(claim_of(v)->facts_against.front());
+  if (s.same_event < 1)
+    con.emplace_back(s.same_event > 0 ? "the step came back within bounds only"
+                                      : "the step did not come back bit for bit");
+  return text + " (" + joined("for it: ", pro) + (pro.empty() || con.empty() ? "" : "; ") +
+         joined("against it: ", con) + ")";
+}
+
+void settle_confidence(Verdict& v) {
+  v.confidence = confidence_of(v);
+  if (v.cause != Label::unknown && v.confidence < kLeastConfidence) leave_open(v);
 }
 
 }  // namespace nanquest

@@ -63,9 +63,9 @@ struct Reproduction {
   std::int64_t outputs_compared = 0, mismatched = 0, opaque_ops = 0;
   std::optional<std::int64_t> first_mismatch;  ///< op index; otherwise the first outside the bounds, if there
                                                ///< is one
-  std::vector<std::string> differences;     ///< environment entries that differ from the recording's
-  std::optional<Elsewhere> elsewhere = {};  ///< nothing if one kind of device gave the same bits
-  std::int64_t failed_ops = 0;              ///< could not be run, and were not recorded
+  std::vector<std::string> differences;        ///< environment entries that differ from the recording's
+  std::optional<Elsewhere> elsewhere = {};     ///< nothing if one kind of device gave the same bits
+  std::int64_t failed_ops = 0;                 ///< could not be run, and were not recorded
 
   /// What the replay was compared by, to show that it is the recorded event.
   Agreement agreement() const {
@@ -118,6 +118,13 @@ struct BlameInfo {
 struct Claim {
   Label cause = Label::unknown;
   std::vector<std::string> facts_for, facts_against;
+  std::optional<Depth> depth = {};  ///< of its proof; nothing in older files
+};
+
+/// The cause of a verdict that names none, as too little speaks for it.
+struct Likely {
+  Label cause = Label::unknown;
+  double confidence = 0;
 };
 
 /// What made the values go wrong in earlier steps: found by running them again, changed (rehearsal.h).
@@ -188,7 +195,8 @@ struct Verdict {
   std::optional<RootCause> root;  ///< nothing until it was tried
   Origin origin = Origin::op;
   Label cause = Label::unknown;
-  double confidence = 0;  ///< 0 … 1; rule: replay/verdict/confidence.h
+  double confidence = 0;              ///< 0 … 1; rule: replay/verdict/confidence.h
+  std::optional<Likely> likely = {};  ///< only where `cause` is unknown for want of confidence
   std::string explanation;
   std::string source;  ///< the rule that the cause's test comes from
   PrecisionInfo precision;

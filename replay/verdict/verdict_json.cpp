@@ -1,5 +1,6 @@
 // The file "nanquest.verdict": each member once, for writer and reader.
 #include "probe/snapshot/atomic_file.h"
+#include "replay/verdict/confidence.h"
 #include "replay/verdict/fields.h"
 #include "replay/verdict/json.h"
 
@@ -92,6 +93,20 @@ void describe(auto& file, As<Claim> auto& c) {
   file.field("cause", c.cause);
   file.field("for", c.facts_for);
   file.field("against", c.facts_against);
+  file.only_if(c.depth.has_value(), "depth", c.depth);
+}
+
+void describe(auto& file, As<Likely> auto& l) {
+  file.field("cause", l.cause);
+  file.fraction("confidence", l.confidence);
+}
+
+void describe(auto& file, As<Shown> auto& s) {
+  file.field("deep", s.deep);
+  file.field("agrees", s.agrees);
+  file.field("helps", s.helps);
+  file.field("verified", s.verified);
+  file.field("same_event", s.same_event);
 }
 
 void describe(auto& file, As<RootCause> auto& r) {
@@ -168,6 +183,9 @@ void describe(auto& file, As<Verdict> auto& v) {
   file.field("blame", v.blame);
   file.field("root", v.root);
   file.fraction("confidence", v.confidence);
+  file.only_if(v.likely.has_value(), "likely", v.likely);
+  file.derived(!v.claims.empty() && v.claims.front().depth && (v.cause != Label::unknown || v.likely),
+               "shown", shown_by(v));
   file.field("explanation", v.explanation);
   file.field("precision", v.precision);
   file.field("evidence", v.evidence);

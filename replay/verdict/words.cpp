@@ -96,6 +96,15 @@ std::span<const Word<TrialResult>> words<TrialResult>() {
 }
 
 template <>
+std::span<const Word<Depth>> words<Depth>() {
+  static constexpr Word<Depth> all[] = {{Depth::size, "size"},       {Depth::function, "function"},
+                                        {Depth::operand, "operand"}, {Depth::use, "use"},
+                                        {Depth::purpose, "purpose"}, {Depth::source, "source"},
+                                        {Depth::meaning, "meaning"}};
+  return all;
+}
+
+template <>
 std::span<const Word<RehearsedKind>> words<RehearsedKind>() {
   static constexpr Word<RehearsedKind> all[] = {{RehearsedKind::unchanged, "unchanged"},
                                                 {RehearsedKind::placebo, "placebo"},

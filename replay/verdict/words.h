@@ -63,6 +63,18 @@ enum class Scope : std::uint8_t { op, region, step, run };
 /// The result of the step with a change. `failed`: an op could not run that runs as recorded.
 enum class TrialResult : std::uint8_t { finite, non_finite, failed };
 
+/// How far behind the bad values a proof goes. Each level explains what the levels before it take as given.
+enum class Depth : std::uint8_t {
+  size,      ///< a result is larger than its format holds
+  function,  ///< the function's value at these arguments
+  operand,   ///< why the arguments are as they are
+  use,       ///< what the step does with the results, shown by changing them
+  purpose,   ///< what the op and its neighbours compute together
+  source,    ///< no arithmetic made the number: the program set it, the batch contained it, or the memory was
+             ///< uninitialised
+  meaning,   ///< and what that number is used for, or what changed it
+};
+
 /// What a run of a rehearsal changes: nothing, a last bit of one weight, or the requested setting.
 enum class RehearsedKind : std::uint8_t { unchanged, placebo, change };
 
@@ -121,6 +133,8 @@ template <>
 std::span<const Word<Scope>> words<Scope>();
 template <>
 std::span<const Word<TrialResult>> words<TrialResult>();
+template <>
+std::span<const Word<Depth>> words<Depth>();
 template <>
 std::span<const Word<RehearsedKind>> words<RehearsedKind>();
 

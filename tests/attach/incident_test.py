@@ -132,6 +132,18 @@ class IncidentTest(AttachTest):
         self.assertEqual([p.name for p in self.incidents()], ["step-00000004.r0.h5"])
         self.assert_bit_exact(self.incidents()[0])
 
+    def test_stop_does_not_train_where_the_probe_cannot_load(self):
+        library = self.scratch / "other" / "libnanquest_attach.so"
+        library.parent.mkdir()
+        library.write_bytes(b"")
+        library.with_suffix(".version").write_text("1.0.0\n")
+        for policy, code in (("stop", 2), ("continue", 0)):
+            with self.subTest(policy):
+                process = self.observed(MLP, "sgd", 4, "nan", options=("--on-incident", policy), run_dir=policy,
+                                        NANQUEST_ATTACH_LIBRARY=str(library))
+                self.assert_exit(process, code)
+                self.assertIn("the probe was built for PyTorch 1.0.0", process.stderr)
+
     def test_skip(self):
         for optimizer in by_day(("adamw-fused", "sgd"), ("adamw-foreach", "adafactor")):
             with self.subTest(optimizer):

@@ -36,7 +36,7 @@ class LauncherTest(AttachTest):
         self.assertIn("nanquest run -- python train.py", help_text.stdout)
         version = self.nanquest("--version")
         self.assert_exit(version)
-        self.assertRegex(version.stdout, r"nanquest \d+\.\d+\.\d+, for PyTorch \d+\.\d+\.\d+")
+        self.assertRegex(version.stdout, r"nanquest \d+\.\d+\.\d+, for PyTorch \d+\.\d+")
 
     def test_torch_that_can_not_be_imported(self):
         (self.scratch / "torch.py").write_text("raise RuntimeError('broken install')")

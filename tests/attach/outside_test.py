@@ -15,11 +15,11 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
 
 
 class OutsideTest(AttachTest):
-    def run_program(self, body, level):
+    def run_program(self, body, level, *more):
         script = self.scratch / "program.py"
         script.write_text(HEAD + body)
         shutil.rmtree(self.scratch / "run", ignore_errors=True)
-        process = self.observed(script, options=("--level", level, "--keep-percent", "100"))
+        process = self.observed(script, options=("--level", level, "--keep-percent", "100", *more))
         self.assert_exit(process)
         return process
 
@@ -29,6 +29,12 @@ class OutsideTest(AttachTest):
         self.assertTrue(found, process.stderr)
         self.assertEqual(found[0].name, f"step-{step:08d}.r0.h5", process.stderr)
         return self.replay("diagnose", found[0])
+
+    def verdict_of_the_next(self, body, step=4, level="watch"):
+        """Of the step that reads what the incident of the step before left behind."""
+        process = self.run_program(body, level, "--record-steps", str(step))
+        self.assertEqual([p.name for p in self.incidents()], [f"step-{step - 1:08d}.r0.h5"], process.stderr)
+        return self.replay("diagnose", self.scratch / "run" / "recordings" / f"step-{step:08d}.r0.h5")
 
     def assert_silent(self, body, level):
         process = self.run_program(body, level)
@@ -57,7 +63,7 @@ for step in range(6):
         # late: the copy is made when it is first needed, within a forward pass without gradients
         for level, late in (("watch", False), ("trace", False), ("trace", True)):
             with self.subTest(level, late=late):
-                verdict = self.verdict(f"""
+                verdict = self.verdict_of_the_next(f"""
 import copy
 class Pair(torch.nn.Module):
     def __init__(self):
@@ -94,7 +100,7 @@ for step in range(6):
 """, "watch")
 
     def test_a_buffer_that_was_replaced_by_assignment(self):
-        verdict = self.verdict("""
+        verdict = self.verdict_of_the_next("""
 class Scaled(torch.nn.Module):
     def __init__(self):
         super().__init__()

@@ -121,8 +121,9 @@ def measure(name, program):
         programs = pathlib.Path(os.environ.get("NANQUEST_BIN", ROOT / "build" / "bin"))
         used, seconds, out = peak_and_seconds([programs / "nanquest-replay", "-q", "--json", "--no-files", incident])
         verdict = json.loads(out)
-        if (verdict["cause"], verdict["culprit"]["op"]) != ("LOG_ZERO", "aten::log"):
-            raise SystemExit(f"diagnose_bench: {name} is said to be {verdict['cause']} at {verdict['culprit']['op']}")
+        cause = (verdict.get("likely") or verdict)["cause"]
+        if (cause, verdict["culprit"]["op"]) != ("LOG_ZERO", "aten::log"):
+            raise SystemExit(f"diagnose_bench: {name} is said to be {cause} at {verdict['culprit']['op']}")
         steps = [step[0] for step in alone]
         step = statistics.median(steps)
         spread = f"{seconds / max(steps):.1f}..{seconds / min(steps):.1f}"

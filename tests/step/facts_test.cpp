@@ -22,7 +22,7 @@ TEST(Facts, every_one_has_a_sentence) {
 
 TEST(Facts, make_one_line) {
   EXPECT_EQ(text_of({}), "");
-  EXPECT_EQ(text_of({{.kind = Fact::buffer_spoiled, .name = "norm.mean", .step = 17}, {Fact::no_culprit}}),
+  EXPECT_EQ(text_of({{.kind = Fact::buffer_spoiled, .name = "buffer norm.mean", .step = 17}, {Fact::no_culprit}}),
             "step 17: buffer norm.mean became NaN or Inf; no op, input or state was found that explains it");
   Facts facts;
   add_text(facts, "");

@@ -89,6 +89,42 @@ TEST(StateCheck, tells_news_from_what_the_last_incident_left_behind) {
   EXPECT_FALSE(p.check.carries_on(bad)) << "the next incident forgets";
 }
 
+TEST(StateCheck, damage_that_gets_nowhere_carries_nothing_on) {
+  Program p;
+  p.mean[0] = std::nan("");
+  p.check.incident(/*gate_failed=*/true);
+  p.check.left_behind(p.check.bad_now());
+  EXPECT_TRUE(p.check.of_last_incident(p.check.bad_now(), false, Program::nobody));
+  EXPECT_FALSE(p.check.of_last_incident(p.check.bad_now(), false,
+                                        [] { return StateCheck::Blame{.damage_matters = false}; }));
+}
+
+TEST(StateCheck, an_update_by_a_damaged_moment_is_no_news) {
+  Program p;
+  p.moment[0] = std::nan("");
+  p.check.incident(true);
+  p.check.left_behind(p.check.bad_now());
+  p.weight[0] = std::nan("");
+  const auto by_moment = [] {
+    return StateCheck::Blame{.known = true, .state = "optimizer state exp_avg.w"};
+  };
+  EXPECT_TRUE(p.check.of_last_incident(p.check.bad_now(), /*update_made=*/true, by_moment));
+  EXPECT_FALSE(p.check.of_last_incident(p.check.bad_now(), true, Program::nobody));
+}
+
+TEST(StateCheck, steps_that_are_bad_anew_by_the_same_op_are_a_row) {
+  Program p;
+  const StateCheck::Blame cast{.known = true, .by_op = true, .op = "aten::_to_copy", .module = "2"};
+  EXPECT_FALSE(p.check.repeats(4, cast));
+  p.check.was_bad(4, cast);
+  EXPECT_EQ(p.check.repeats(5, cast), 4);
+  EXPECT_EQ(p.check.repeats(6, {}), 4) << "nobody watched it, right after one of the row";
+  EXPECT_FALSE(p.check.repeats(8, {})) << "… and not right after one";
+  EXPECT_FALSE(p.check.repeats(8, {.known = true, .by_op = true, .op = "aten::mm", .module = "2"}));
+  EXPECT_FALSE(p.check.repeats(8, {.known = true})) << "a bad batch is news each time";
+  EXPECT_FALSE(p.check.repeats(30, cast)) << "the row is over";
+}
+
 TEST(StateCheck, harmless_damage_that_does_harm_is_news) {
   Program p;
   p.mean[0] = std::nan("");

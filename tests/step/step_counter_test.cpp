@@ -52,6 +52,14 @@ TEST(StepCounter, CriticTrainedMoreOften) {
   EXPECT_EQ(steps_of("CCCG CCCG CCCG"), (Steps{0, 1, 2, 2, 3, 4, 5, 5, 6, 7, 8, 8}));
 }
 
+TEST(StepCounter, NetsOneAfterTheOtherShareNoStep) {
+  EXPECT_EQ(steps_of("AAAAAAAAAA BBB"), (Steps{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}));
+}
+
+TEST(StepCounter, APartThatJoinsLate) {
+  EXPECT_EQ(steps_of("GGGGGGGGGG GD GD GD"), (Steps{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 12, 13, 13}));
+}
+
 TEST(StepCounter, GuessesWhatComesNext) {
   StepCounter counter;
   for (int round = 0; round < 3; ++round) {

@@ -108,7 +108,7 @@ TEST_F(Links, TheStripSaysWhatTheVerdictSays) {
   std::string all;
   for (const Span& fact : strip.facts) all += fact.text + "|";
   EXPECT_TRUE(says(all, "step 131|")) << all;
-  EXPECT_TRUE(says(all, "confidence 94 %|")) << all;
+  EXPECT_TRUE(says(all, "confidence 85 %|")) << all;
   EXPECT_EQ(strip.age, "under a minute");
   session.select_step(90);
   EXPECT_EQ(strip_of(session).says, "not replayed yet");

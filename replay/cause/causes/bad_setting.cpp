@@ -90,6 +90,9 @@ std::optional<Reason> absurd(const Case& c, std::int32_t at, const Number& n) {
   const std::string argument = role_of(c, at, n);
   const bool division = (op == "div" || op == "true_divide") && n.name == "other";
   const bool multiplication = op == "mul" && (n.name == "other" || n.name == "self");
+  // In other ops these names may stand for a number that is written.
+  const bool factor =
+      ((op == "addcmul" || op == "addcdiv") && n.name == "value") || (op == "lerp" && n.name == "weight");
   if (writes_marks(op)) return mark(c, at, n);
   if (n.name == "ord" || n.name == "p" || n.name == "norm_type") return std::nullopt;
   if (std::isnan(n.value))
@@ -98,7 +101,7 @@ std::optional<Reason> absurd(const Case& c, std::int32_t at, const Number& n) {
                                                  "lr",     "beta1",        "beta2",     "value",
                                                  "weight", "weight_decay", "dampening", "scale"};
   if (std::isinf(n.value)) {
-    if (settings.count(n.name) && (update || (n.name != "value" && n.name != "weight")))
+    if (settings.count(n.name) && (update || factor || (n.name != "value" && n.name != "weight")))
       return Reason{argument, "it is infinite", 0};
     // A learning rate may have its sign turned before it multiplies an update.
     if ((multiplication || op == "neg") && update) return Reason{argument, "it is infinite", 1};

@@ -4,6 +4,7 @@
 // forward op that it differentiates divided by that zero.
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -24,6 +25,15 @@ bool divides(const OpRow& op) {
                                               "fmod", "floor_divide", "reciprocal", "rsqrt",
                                               "pow",  "addcdiv"};
   return names.count(plain_name(op)) > 0;
+}
+
+/// The zeros underflowed: in fp64 the op that made them makes other numbers.
+bool has_no_zeros_in_fp64(const Case& c, std::int32_t maker) {
+  const RunResult& run = c.whole(Precision::fp64);
+  if (maker == kNone || static_cast<std::size_t>(maker) >= run.ops.size()) return false;
+  const std::vector<StatsRow>& written = run.ops[static_cast<std::size_t>(maker)].written;
+  return !written.empty() &&
+         std::all_of(written.begin(), written.end(), [](const StatsRow& s) { return s.zero == 0; });
 }
 
 Finding finding(const Case& c, std::int32_t op, const Elements& e, std::int64_t bad) {
@@ -48,6 +58,7 @@ Finding finding(const Case& c, std::int32_t op, const Elements& e, std::int64_t 
                      : "For a count use max(count, 1) and skip samples with nothing to count; for a variance "
                        "or a norm add "
                        "an epsilon that the format can hold.";
+  f.precision = has_no_zeros_in_fp64(c, maker_of(c, op, name));
   if (is_constant(c, op, name))
     f.wanted.push_back(edit_constant(c, op, name, 0, 1));
   else

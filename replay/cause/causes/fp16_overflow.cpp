@@ -37,7 +37,8 @@ void judge_loss_scale(const Case& c, double scale, double amax, double limit, Fi
 
 std::string advice_for(const std::string& format) {
   if (format == "fp16")
-    return "Keep this op in fp32 (autocast disabled around it), or scale its inputs down (for attention: "
+    return std::string(kKeepOpInFp32) +
+           ", or scale its inputs down (for attention: "
            "scale q "
            "before the product; for norms: sum squares in fp32).";
   if (format.starts_with("fp8"))

@@ -15,7 +15,7 @@ sys.path.insert(0, str(PACKAGE))
 from nanquest.ranks import differing_ranks, exchange  # noqa: E402
 
 STEPS = 12  # of each way
-LINE = re.compile(r"(?m)^nanquest: step (\d+): replicas differ: (.*)$")
+LINE = re.compile(r"(?m)^nanquest: (?:rank \d+: )?step (\d+): replicas differ: (.*)$")
 # Weights are alike on all ranks in the end.
 ALIKE = ("plain", "accumulates", "static", "unused", "two_optimizers", "compressed", "sharded_states", "slow", "late", "uneven")
 # Each rank may have its own.
@@ -67,7 +67,7 @@ class ReplicasTest(TogetherTest):
                           (frozen + 3, [0], "middle.weight")], told)
         self.assertEqual([f"step {number}: replicas differ: {what}" for number, what in lines], [bare(one["text"]) for one in told])
         self.assertEqual(re.findall(r"(?m)^rank (\d) is told: (.*)$", text), [("0", f"'' {told[0]['text']}")])
-        self.assertIn(f"nanquest: no incident in {6 * STEPS} steps; replicas differ since step {flip + 5}", text)
+        self.assertIn(f"nanquest: rank 0: no incident in {6 * STEPS} steps; replicas differ since step {flip + 5}", text)
 
     @nightly
     def test_two_ranks_and_turns(self):

@@ -40,18 +40,21 @@ CASES = {
         # The derivative of a power may leave the format as well, and then it is what harms.
         "gelu": {"cause": "FP16_OVERFLOW", "origin": "op"}, "square": {"cause": "FP16_OVERFLOW", "origin": "op"},
         "cube": {"cause": "FP16_OVERFLOW", "op": "mul", **HIGH},
-        "softcap": {"cause": "FP16_OVERFLOW", **HIGH}},
-    "closed": each(("root", "power", "choice", "mask", "clamp"), cause="SINGULAR_GRAD", origin="op", phase="backward", step=10),
-    "written": each(("masked_fill", "item", "mask", "where", "fill", "index_fill", "pad"), **WRITTEN, step=5),
+        "softcap": {"cause": "FP16_OVERFLOW", **HIGH},
+        **each(("erf", "atan", "addcmul", "product", "logsigmoid", "single"), cause="FP16_OVERFLOW", origin="op")},
+    "closed": each(("root", "power", "choice", "mask", "clamp", "cube_root", "hypot", "mean_square", "indexed"), cause="SINGULAR_GRAD", origin="op", phase="backward", step=10),
+    "written": each(("masked_fill", "item", "mask", "where", "fill", "index_fill", "pad", "scatter", "index_put"), **WRITTEN, step=5)
+    | each(("full", "masked_scatter", "index_copy"), cause="BAD_DATA", origin="input", step=5, says=r"program itself wrote NaN.*written\.py"),
     "absurd": {
         **each(("tanh 1e20", "tanh 9.97e36", "tanh 3e38", "relu 1e25", "half 3e6", "cubed 1e14"), **{**ABSURD, "says": r"row 333.*\[13, 2\].*step 9"}),
-        **each(("gathered 1e20",), **{**ABSURD, "says": ABSURD["says"]})},
+        **each(("gathered 1e20", "stacked 1e20"), **{**ABSURD, "says": ABSURD["says"]})},
     "rate": {
         **each(("adamw", "rmsprop", "adagrad", "sgd", "fp32"), advice=r"^Lower the learning rate", says="step 0 ", never=NEVER_BF16),
         "adam_late": {"advice": r"^Lower the learning rate", "says": "step 10 ", "never": NEVER_BF16}},
-    "infinite": each(("beta", "tensor", "weight", "temperature", "softplus"), cause="BAD_SETTING", origin="setting", phase="forward", step=0),
+    "infinite": each(("beta", "tensor", "weight", "temperature", "softplus", "alpha", "addcmul", "lerp", "exponent", "numpy"), cause="BAD_SETTING", origin="setting", phase="forward", step=0),
     "pole": each(("atan", "tanh", "sigmoid", "expm", "erf", "bf16"), cause="DIV_ZERO", origin="op", phase="forward", op="div", step=7)
-    | {"rsqrt": {"cause": "DIV_ZERO", "origin": "op", "phase": "forward", "op": "rsqrt", "step": 7}},
+    | each(("logsigmoid", "ndtr"), cause="DIV_ZERO", origin="op", phase="forward", op="div", step=7)
+    | each(("reciprocal", "power"), cause="DIV_ZERO", origin="op", phase="forward", op="reciprocal|pow", step=7) | {"rsqrt": {"cause": "DIV_ZERO", "origin": "op", "phase": "forward", "op": "rsqrt", "step": 7}},
     "unwritten": each(("tail", "first", "middle", "allocated", "doubled"), cause="UNINITIALIZED", origin="op", op="mini::part", step=7),
     "ignored": {
         **each(("mean", "masked", "selected", "weighted"), **IGNORED, cause="EMPTY_REDUCTION", says=r"^All 16 labels are ignored \(-100\)"),

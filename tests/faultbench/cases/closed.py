@@ -26,6 +26,14 @@ def loss_of(way, a, b, same):
         return (difference.abs().sum(1).sqrt() * (1 - same)).mean()
     if way == "clamp":
         return difference.square().mean(1).sqrt().clamp_min(0.05).mean()
+    if way == "cube_root":
+        return hinge(difference.abs().sum(1).pow(1 / 3), same)
+    if way == "hypot":
+        return hinge(torch.hypot(difference[:, 0], difference[:, 1]), same)
+    if way == "mean_square":
+        return hinge(torch.nn.functional.mse_loss(a, b, reduction="none").mean(1).sqrt(), same)
+    if way == "indexed":
+        return difference.square().sum(1).sqrt()[same < 1].mean()
     raise ValueError(way)
 
 

@@ -1,6 +1,8 @@
 """A number of the program is infinite, and what it multiplies is zero where a model equals its copy."""
+import math
 import sys
 
+import numpy
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -25,6 +27,16 @@ for step in range(3):
         loss = F.softplus(-infinity * d).mean()
     elif way == "divided":
         loss = -F.logsigmoid(d / torch.tensor(0.0)).mean()
+    elif way == "alpha":
+        loss = torch.add(net(x), d, alpha=infinity).pow(2).mean()
+    elif way == "addcmul":
+        loss = torch.addcmul(net(x), d, d, value=infinity).mean()
+    elif way == "lerp":
+        loss = torch.lerp(F.linear(x, *copy), net(x), infinity).pow(2).mean()
+    elif way == "exponent":
+        loss = (d.abs() * math.inf).tanh().mean()
+    elif way == "numpy":
+        loss = F.softplus(numpy.float32("inf") * d).mean()
     opt.zero_grad()
     loss.backward()
     opt.step()

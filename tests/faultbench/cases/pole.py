@@ -7,6 +7,7 @@ import torch.nn as nn
 torch.manual_seed(0)
 way = sys.argv[1]
 FUNCTIONS = {"atan": torch.atan, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "expm": lambda v: torch.exp(-v), "erf": torch.erf,
+             "reciprocal": torch.tanh, "power": torch.tanh, "logsigmoid": torch.nn.functional.logsigmoid, "ndtr": torch.special.ndtr,
              "rsqrt": lambda v: torch.tanh(v * 1), "bf16": lambda v: torch.atan(v.bfloat16()).float()}
 f = FUNCTIONS[way]
 net = nn.Linear(4, 2)
@@ -17,7 +18,12 @@ for step in range(10):
     low = torch.ones(16)
     if step == 7:
         low[5] = 0.0
-    ratio = h[:, 0] * torch.rsqrt(h[:, 1] * low) if way == "rsqrt" else h[:, 0] / (h[:, 1] * low)
+    if way == "reciprocal":
+        ratio = h[:, 0] * (h[:, 1] * low).reciprocal()
+    elif way == "power":
+        ratio = h[:, 0] * (h[:, 1] * low).pow(-1)
+    else:
+        ratio = h[:, 0] * torch.rsqrt(h[:, 1] * low) if way == "rsqrt" else h[:, 0] / (h[:, 1] * low)
     loss = (f(ratio) - 0.7).pow(2).mean()
     opt.zero_grad()
     loss.backward()

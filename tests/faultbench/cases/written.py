@@ -33,6 +33,16 @@ def written(h):
         return h.index_fill(0, torch.tensor([3]), nan)
     if way == "pad":
         return F.pad(h[:15], (0, 0, 0, 1), value=nan)
+    if way == "full":
+        return torch.cat([h[:15], torch.full((1, 16), nan)])
+    if way == "scatter":
+        return h.scatter(0, torch.full((1, 16), 3), nan)
+    if way == "index_put":
+        return h.index_put((torch.tensor([3]),), torch.tensor(nan))
+    if way == "masked_scatter":
+        return h.masked_scatter(row.expand_as(h), torch.full((16,), nan))
+    if way == "index_copy":
+        return h.index_copy(0, torch.tensor([3]), torch.full((1, 16), nan))
     raise ValueError(way)
 
 

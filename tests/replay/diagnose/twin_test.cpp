@@ -145,6 +145,16 @@ TEST(TwinRun, FailsAsWellWhereAWeightIsBad) {
   EXPECT_EQ(d.evidence("the same step with the batch of step 2"), "fails as well: it is not this batch");
 }
 
+TEST(TwinRun, ThatFailsAsWellLeavesNoSampleToExchange) {
+  const Scratch scratch("twin_large_weight");
+  Training t;
+  const Diagnosed d(t.run(scratch, [&] { t.w.data().mul_(1e30); }));
+  EXPECT_EQ(d.made.twin()->health(), TwinRun::Health::harmed);
+  EXPECT_EQ(d.evidence("samples"), "the batch of the step before fails as well, so no samples were exchanged");
+  for (const Counterfactual& c : d.verdict.counterfactuals)
+    EXPECT_EQ(c.change.find("sample "), std::string::npos) << c.change;
+}
+
 TEST(TwinRun, IsWellWhereOnlyThisBatchReadsTheBadWeight) {
   const Scratch scratch("twin_row");
   Training t;

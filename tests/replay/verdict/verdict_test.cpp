@@ -2,6 +2,9 @@
 // readable.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <functional>
+
 #include <cctype>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -47,39 +50,91 @@ TEST(Labels, EachHasAMeaningOfItsOwn) {
   }
 }
 
-/// Of the counts by hand: 83/88, 22/25, 37/38, 1/2.
-TEST(Confidence, IsHowOftenSuchVerdictsWereRight) {
+/// A verdict for which everything speaks.
+Verdict well_shown() {
   Verdict v = full_verdict();
   v.reproduction.bit_exact = true;
-  EXPECT_NEAR(v.confidence = confidence_of(v), 0.9432, 1e-4);
-  EXPECT_EQ(confidence_text(v), "94 % (82 of 86 similar verdicts were right)");
-  v.fix.reset();
-  EXPECT_NEAR(v.confidence = confidence_of(v), 0.88, 1e-4);
-  EXPECT_EQ(confidence_text(v),
-            "88 % (21 of 23 similar verdicts were right)");
-  v.culprit.inside = "nanquest::compiled_region";
-  EXPECT_NEAR(v.confidence = confidence_of(v), 0.9737, 1e-4);
-  EXPECT_EQ(confidence_text(v), "97 % (36 of 36 verdicts on compiled regions were right)");
-  v.reproduction.bit_exact = false;
-  EXPECT_EQ(v.confidence = confidence_of(v), 0.5);
-  EXPECT_NE(confidence_text(v).find("never counted"), std::string::npos);
-  v.reproduction.bit_exact = true;
-  v.cause = Label::compiler;
-  EXPECT_EQ(v.confidence = confidence_of(v), 0.5);
-  EXPECT_NE(confidence_text(v).find("of the compiler: how often"), std::string::npos);
-  v.cause = Label::unknown;
-  EXPECT_EQ(v.confidence = confidence_of(v), 0);
-  EXPECT_EQ(confidence_text(v), "0 %");
+  v.precision.fp64 = PrecisionResult::finite;
+  v.claims.front().depth = Depth::operand;
+  return v;
 }
 
-TEST(Confidence, OfAnOlderFileStandsAlone) {
-  Verdict v = full_verdict();
+TEST(Confidence, FallsWithEachFactThatIsMissing) {
+  const double all = confidence_of(well_shown());
+  EXPECT_GT(all, 0.9);
+  EXPECT_LT(all, 1);
+  const auto without = [](const std::function<void(Verdict&)>& change) {
+    Verdict v = well_shown();
+    change(v);
+    return confidence_of(v);
+  };
+  EXPECT_LT(without([](Verdict& v) { v.claims.front().depth = Depth::size; }), all);
+  EXPECT_LT(without([](Verdict& v) { v.claims.front().facts_against = {"fp64 helps"}; }), all);
+  EXPECT_LT(without([](Verdict& v) { v.reproduction.bit_exact = false; }), all);
+  const double unverified = without([](Verdict& v) { v.fix.reset(); });
+  EXPECT_LT(unverified, all);
+  const double nothing_helps = without([](Verdict& v) {
+    v.fix.reset();
+    v.precision.fp32 = v.precision.fp64 = PrecisionResult::non_finite;
+    v.counterfactuals = {{"op in fp32", ChangeKind::precision, TrialResult::non_finite}};
+  });
+  EXPECT_LT(nothing_helps, unverified);
+  // Where no control could be made, nothing speaks against the fix.
+  const double uncontrolled = without([](Verdict& v) {
+    v.fix.reset();
+    v.counterfactuals.resize(1);
+  });
+  EXPECT_GT(uncontrolled, unverified);
+  EXPECT_LT(uncontrolled, all);
+  EXPECT_EQ(without([](Verdict& v) { v.cause = Label::unknown; }), 0);
+  // A race is no less of one for coming back otherwise.
+  EXPECT_EQ(without([](Verdict& v) { v.cause = v.claims.front().cause = Label::race; }),
+            without([](Verdict& v) {
+              v.cause = v.claims.front().cause = Label::race;
+              v.reproduction.bit_exact = false;
+            }));
+}
+
+TEST(Confidence, SaysWhatSpeaksForAndAgainst) {
+  Verdict v = well_shown();
+  settle_confidence(v);
+  EXPECT_EQ(confidence_text(v),
+            std::to_string(std::lround(v.confidence * 100)) +
+                " % (for it: the remedy was tried with a control, the proof says where the "
+                "operands come from)");
+  v.claims.front().depth = Depth::size;
+  settle_confidence(v);
+  EXPECT_NE(confidence_text(v).find("; against it: the proof covers this operation alone)"),
+            std::string::npos);
+  // A file holds hundredths; the number of another rule stands alone.
+  v.confidence = std::round(v.confidence * 100) / 100;
+  EXPECT_NE(confidence_text(v).find(" % (for it: "), std::string::npos);
   v.confidence = 0.99;
   EXPECT_EQ(confidence_text(v), "99 %");
-  // What is written in hundredths is still today's rule.
-  v.reproduction.bit_exact = true;
-  v.confidence = 0.94;
-  EXPECT_EQ(confidence_text(v), "94 % (82 of 86 similar verdicts were right)");
+}
+
+TEST(Confidence, TooLittleOfItNamesTwoClaimsAndTheExperiment) {
+  Verdict v = well_shown();
+  v.claims.front().facts_against = {"the step is finite in fp16"};
+  v.claims.front().depth = Depth::size;
+  settle_confidence(v);
+  EXPECT_EQ(v.cause, Label::unknown);
+  EXPECT_EQ(v.confidence, 0);
+  ASSERT_TRUE(v.likely.has_value());
+  EXPECT_EQ(v.likely->cause, Label::fp16_overflow);
+  EXPECT_LT(v.likely->confidence, kLeastConfidence);
+  for (const char* part : {"FP16_OVERFLOW", "DOMAIN", "the step is finite in fp16"})
+    EXPECT_NE(v.explanation.find(part), std::string::npos) << part;
+  EXPECT_NE(v.advice.find("make one change in the program and run it again: \"op in fp32\""),
+            std::string::npos)
+      << v.advice;
+  const auto j = Json::parse(to_json(v));
+  EXPECT_EQ(j["cause"], "UNKNOWN");
+  EXPECT_EQ(j["likely"]["cause"], "FP16_OVERFLOW");
+  EXPECT_EQ(j["claims"][0]["depth"], "size");
+  const auto back = verdict_from_json(to_json(v));
+  ASSERT_TRUE(back.ok()) << back.error().text();
+  EXPECT_TRUE(differences(v, *back).empty());
 }
 
 TEST(VerdictJson, HoldsEveryFieldOfTheContract) {

@@ -11,7 +11,7 @@ import sys
 from .base import library, package, programs
 from .base.say import say
 from .base.settings import EXIT_ON_INCIDENT, OFF, REPORTS, Settings, switched_off
-from .commands import explain, rehearse, run_options
+from .commands import explain, explain_run, rehearse, run_options
 from .data import prepare, sample
 from .start import launcher, native
 from .start.launcher import USAGE_ERROR
@@ -28,6 +28,7 @@ EXAMPLES = """examples:
 
   nanquest run --explain -- python train.py     # explain each incident while the training runs
   nanquest rehearse nanquest-run/incidents/step-00000131.r0.h5 -- python train.py    # would a lower learning rate have avoided it?
+  nanquest explain nanquest-run                 # the newest incident: cause, fix, what to type next
   nanquest replay nanquest-run/incidents/step-00000131.r0.h5
   nanquest view nanquest-run
 
@@ -54,7 +55,10 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="store_true", help="versions of the package and of its PyTorch")
-    verbs = parser.add_subparsers(dest="verb", metavar="run|env|rehearse|prepare|train|sample|replay|view|collect|doctor|mute")
+    verbs = parser.add_subparsers(
+        dest="verb", metavar="run|explain|replay|view|rehearse|doctor|mute|env|collect|train|prepare|sample|skill"
+    )
+    explain_run.add_to(verbs)
     rehearse.add_to(verbs)
     prepare.add_to(verbs)
     verbs.add_parser(
@@ -71,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     for verb, program in DOORS.items():  # handled in `main`; listed here for --help
         verbs.add_parser(verb, help=f"the program {' '.join(program)}; nanquest {verb} --help shows its options", add_help=False)
+    verbs.add_parser("skill", help="print how a coding agent uses nanquest")
     asked = verbs.add_parser("doctor", help="check what would be observed here, and why not")
     asked.add_argument("--run-dir", default=Settings.run_dir, metavar="DIR", help="directory for the files (default: %(default)s)")
     asked.add_argument("--json", action="store_true", help="print JSON")
@@ -155,11 +160,7 @@ def main(arguments: list | None = None) -> int:
     if options.verb == "rehearse":
         options.command = arguments[cut + 1 :]
     if options.version:
-        try:
-            torch_version = library.built_for(library.path())
-        except library.Unfit:
-            torch_version = "none (the library is missing)"
-        print(f"nanquest {package.VERSION}, for PyTorch {torch_version}")
+        print(f"nanquest {package.VERSION}, for {library.served_in_words()}")
         return 0
     if options.verb is None:
         parser.print_help()
@@ -167,6 +168,11 @@ def main(arguments: list | None = None) -> int:
     try:
         if options.verb == "run":
             return _run(options)
+        if options.verb == "explain":
+            return explain_run.report(options.run, options.json)
+        if options.verb == "skill":
+            print(package.skill(), end="")
+            return 0
         if options.verb == "rehearse":
             return rehearse.main(options)
         if options.verb == "prepare":

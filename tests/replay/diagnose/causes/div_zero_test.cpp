@@ -35,6 +35,45 @@ TEST(DivZero, ZeroOverZeroIsSaid) {
   EXPECT_NE(f.explanation.find("0 / 0"), std::string::npos);
 }
 
+/// The mean over the labels that count, by hand.
+std::string said_of_labels(const at::Tensor& labels,
+                           const std::function<at::Tensor(const at::Tensor&)>& counts) {
+  const at::Tensor w = leaf(at::ones({4}));
+  StepState state;
+  state.batch = {{"labels", labels}};
+  return Incident(state,
+                  [&] {
+                    const at::Tensor valid = counts(labels).to(at::kFloat);
+                    const at::Tensor loss = (w * valid).sum() / valid.sum();
+                    loss.backward();
+                    return loss;
+                  })
+      .finding()
+      .explanation;
+}
+
+TEST(DivZero, OfLabelsThatAreAllIgnoredSaysSo) {
+  const at::Tensor ignored = at::full({4}, -100, at::kLong),
+                   negative = at::tensor({-1, -2, -1, -1}, at::kLong);
+  const auto begins = [](const std::string& text, const char* with) {
+    EXPECT_EQ(text.rfind(with, 0), 0u) << text;
+  };
+  begins(said_of_labels(ignored, [](const at::Tensor& y) { return y != -100; }),
+         "All 4 labels are ignored (-100). ");
+  begins(said_of_labels(ignored, [](const at::Tensor& y) { return (y == -100).logical_not(); }),
+         "All 4 labels are ignored (-100). ");
+  begins(said_of_labels(negative, [](const at::Tensor& y) { return y >= 0; }),
+         "All 4 labels are ignored (none of them is ge 0). ");
+}
+
+TEST(DivZero, OfAMaskThatLeavesLabelsInSaysNothingOfThem) {
+  const at::Tensor labels = at::tensor({1, 2, 3, 4}, at::kLong);
+  const std::string text = said_of_labels(
+      labels, [](const at::Tensor& y) { return at::logical_and(y != -100, at::zeros({4}, at::kBool)); });
+  EXPECT_NE(text.find("divides by exactly zero"), std::string::npos) << text;
+  EXPECT_EQ(text.find("ignored"), std::string::npos) << text;
+}
+
 TEST(DivZero, ACountIsAWholeNumber) {
   const at::Tensor w = leaf(at::tensor({1.f, 2.f}));
   const Verdict v = trained(w, [&] {

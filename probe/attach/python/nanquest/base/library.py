@@ -1,25 +1,65 @@
-"""Finds libnanquest_attach.so, checks that it was built for this PyTorch, and loads it."""
+"""Finds the libnanquest_attach.so that was built for this PyTorch, and loads it. An installed package has a folder for each minor version
+of PyTorch that it serves, lib/torch-2.15: patch releases of one minor share their C++ interfaces."""
 
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import os
 import re
 import sys
 
 from . import package, settings
 
+NAME = "libnanquest_attach.so"
+FROM_SOURCE = "in nanquest's source folder, `pip install --no-deps .` builds it for this PyTorch"
+
 
 class Unfit(Exception):
     """The probe can't be used here; the text says why and what to do."""
 
 
-def path() -> str:
-    """Where the library is: NANQUEST_ATTACH_LIBRARY, or beside this package."""
-    named = os.environ.get(settings.LIBRARY)
-    if named:
-        return named
-    return os.path.join(package.LIBRARIES, "libnanquest_attach.so")
+def named() -> str:
+    """The library that NANQUEST_ATTACH_LIBRARY names, "" without it."""
+    return os.environ.get(settings.LIBRARY, "")
+
+
+def minor_of(version: str) -> str:
+    """Of "2.15.0+cu130": "2.15". A preview such as "2.9.0a0+145a3a7" is like no release: all of its text."""
+    release = re.fullmatch(r"(\d+\.\d+)\.\d+(\.post\d+)?(\+.*)?", version)
+    return release[1] if release else version
+
+
+def folder_of(torch_version: str) -> str:
+    """Where the package has what belongs to this PyTorch, whether or not it is there."""
+    return os.path.join(package.LIBRARIES, "torch-" + ".".join(torch_version.split(".")[:2]))
+
+
+def served() -> list:
+    """The minor versions of PyTorch that this package has libraries for, oldest first; that of the named library alone, if one is named."""
+    if named():
+        return [minor_of(built_for(named()))] if os.path.exists(named()) else []
+    try:
+        names = [name.removeprefix("torch-") for name in os.listdir(package.LIBRARIES) if name.startswith("torch-")]
+    except OSError:
+        return []
+    return sorted(names, key=lambda minor: [int(part) for part in re.findall(r"\d+", minor)])
+
+
+def served_in_words() -> str:
+    return f"PyTorch {', '.join(served())}" if served() else "no PyTorch"
+
+
+def installed_torch() -> tuple:
+    """(folder, version) of this Python's torch, which is not imported; ("", "") without one."""
+    try:
+        spec = importlib.util.find_spec("torch")
+        folder = spec.submodule_search_locations[0] if spec and spec.submodule_search_locations else ""
+        with open(os.path.join(folder, "version.py"), encoding="utf-8") as file:
+            found = re.search(r"^__version__ = ['\"]([^'\"]+)", file.read(), re.M)
+    except (OSError, ValueError):
+        return "", ""
+    return (folder, found[1]) if found else ("", "")
 
 
 def built_for(library: str) -> str:
@@ -35,18 +75,30 @@ def built_for(library: str) -> str:
 
 
 def check(torch_version: str) -> str:
-    """The library's path if it fits this PyTorch, else Unfit."""
-    library = path()
+    """The library's path if it fits this PyTorch, else Unfit. Nothing is loaded."""
+    library = named() or os.path.join(folder_of(torch_version), NAME)
     if not os.path.exists(library):
-        raise Unfit(f"{library} is missing; build it, or name it in {settings.LIBRARY}")
-    wanted = built_for(library)
-    release = re.match(r"\d+\.\d+\.\d+", torch_version)
-    if not release or release.group() != wanted:
+        if named() or not served():
+            raise Unfit(f"{library} is missing; install nanquest, or build it and name it in {settings.LIBRARY}")
         raise Unfit(
-            f"the probe was built for PyTorch {wanted}, but this program has {torch_version}; the program "
-            "runs without the probe (install nanquest in this environment to build it for this PyTorch)"
+            f"this nanquest serves {served_in_words()}, but this program has {torch_version}; the program runs without the probe ({FROM_SOURCE})"
+        )
+    wanted = built_for(library)
+    if minor_of(torch_version) != minor_of(wanted):
+        raise Unfit(
+            f"the probe was built for PyTorch {wanted}, but this program has {torch_version}; the program runs without the probe ({FROM_SOURCE})"
         )
     return library
+
+
+def check_build(torch) -> None:
+    """Unfit where the imported PyTorch was compiled in a way that changes its C++ interfaces."""
+    old_strings = not getattr(torch, "compiled_with_cxx11_abi", lambda: True)()
+    if old_strings or getattr(torch.version, "debug", False) is True:
+        how = "with the C++ ABI from before 2015" if old_strings else "for debugging"
+        raise Unfit(
+            f"this PyTorch was compiled {how}, and nanquest is not; the program runs without the probe (a release of PyPI or conda-forge works)"
+        )
 
 
 def load(library: str) -> ctypes.PyDLL:
@@ -55,10 +107,7 @@ def load(library: str) -> ctypes.PyDLL:
     try:
         handle = ctypes.PyDLL(library, mode=ctypes.RTLD_LOCAL)
     except OSError as error:
-        raise Unfit(
-            f"the probe can't be loaded: {error}; the program runs without the probe (install nanquest again in this "
-            "environment to build it anew)"
-        ) from None
+        raise Unfit(_why_not_loaded(error)) from None
     handle.nanquest_push.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
     handle.nanquest_push.restype = None
     handle.nanquest_phase.argtypes = [ctypes.c_int]
@@ -70,6 +119,16 @@ def load(library: str) -> ctypes.PyDLL:
     handle.nanquest_pop.argtypes = []
     handle.nanquest_pop.restype = None
     return handle
+
+
+def _why_not_loaded(error: OSError) -> str:
+    """Relocation comes first, so nothing of a library that can't be loaded has run."""
+    text = str(error)
+    if "undefined symbol" in text:
+        return f"the probe does not fit this PyTorch, which was compiled otherwise than that of PyPI ({text}); the program runs without it ({FROM_SOURCE})"
+    if "GLIBC" in text:
+        return f"the probe needs a newer C library than this system's ({text}); the program runs without it ({FROM_SOURCE})"
+    return f"the probe can't be loaded: {text}; the program runs without it ({FROM_SOURCE})"
 
 
 def beside(name: str, torch_version: str, get: str) -> ctypes.CDLL:

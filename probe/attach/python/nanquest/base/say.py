@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from .rank import place_in_group
+
 
 def _in_a_line() -> bool:
     """Whether the cursor's line shows a progress bar."""
@@ -16,6 +18,8 @@ def _in_a_line() -> bool:
 def say(line: str) -> None:
     """One line on stderr; a closed stderr is ignored."""
     try:
-        print(("\n" if _in_a_line() else "") + f"nanquest: {line}", file=sys.stderr, flush=True)
+        rank, ranks = place_in_group()
+        here = f"rank {rank}: " if ranks > 1 else ""
+        print(("\n" if _in_a_line() else "") + f"nanquest: {here}{line}", file=sys.stderr, flush=True)
     except (OSError, ValueError, AttributeError):
         pass

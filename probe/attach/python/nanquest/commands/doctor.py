@@ -43,15 +43,13 @@ def _python_and_torch() -> list:
 
 def _library() -> Finding:
     """Whether there is a library for this torch, before it is loaded."""
-    path = library.path()
-    if not os.path.exists(path):
-        return Finding(
-            "probe", PROBLEM, f"{path} is missing", f"pip install . (in nanquest's folder), or name the library in {LIBRARY}", True
-        )
+    version = doctor_machine.torch_version()
+    if not version:
+        return Finding("probe", OK, f"nanquest {package.VERSION}, for {library.served_in_words()}")
     try:
-        library.check(doctor_machine.torch_version())
+        path = library.check(version)
     except library.Unfit as unfit:
-        return Finding("probe", PROBLEM, str(unfit), "pip install . (in nanquest's folder) with this torch", True)
+        return Finding("probe", PROBLEM, str(unfit), library.FROM_SOURCE, True)
     return Finding("probe", OK, f"nanquest {package.VERSION}, built for PyTorch {library.built_for(path)}: {path}")
 
 
@@ -64,14 +62,15 @@ def _native() -> Finding:
             f"{native.preload()} is missing, so C++ programs run without the probe",
             "pip install . (in nanquest's folder)",
         )
-    return Finding("C++ programs", OK, f"those linked with LibTorch {library.built_for(library.path())} are observed under nanquest run")
+    return Finding("C++ programs", OK, f"those linked with LibTorch {', '.join(library.served())} are observed under nanquest run")
 
 
 def _train(run_dir: str, hooked: bool) -> tuple:
     """(what the tiny program found or {}, its last lines on stderr)."""
     settings = Settings(run_dir=run_dir, level="watch", record_steps=(1,))
     environment = {name: value for name, value in os.environ.items() if not name.startswith(OFF)}
-    environment[LIBRARY] = library.path()
+    if library.named():
+        environment[LIBRARY] = library.named()
     if hooked:
         environment.update(launcher.environment_of(settings))
     try:
@@ -118,7 +117,7 @@ def _replayed(run_dir: str) -> Finding:
     size = in_words(os.path.getsize(files[0]))
     try:
         done = subprocess.run(
-            [programs.find("nanquest-replay"), "verify", files[0], "--json"],
+            [*programs.command("nanquest-replay"), "verify", files[0], "--json"],
             text=True,
             capture_output=True,
             timeout=PATIENCE,

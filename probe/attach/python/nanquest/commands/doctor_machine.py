@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import glob
 import importlib.machinery
-import importlib.metadata
-import importlib.util
 import os
 import shutil
 import subprocess
 import sys
 import sysconfig
 
-from ..base import package, programs
+from ..base import library, package, programs
 from ..base.sizes import in_words
 from .doctor_findings import OK, PROBLEM, WARNING, Finding
 
@@ -22,13 +20,8 @@ SOON = 2 << 30  # bytes: a warning below this too
 
 
 def torch_version() -> str:
-    """Version of this Python's torch, "" if it has none."""
-    if importlib.util.find_spec("torch") is None:
-        return ""
-    try:
-        return importlib.metadata.version("torch")
-    except importlib.metadata.PackageNotFoundError:
-        return ""
+    """Of this Python's torch, "" if it has none."""
+    return library.installed_torch()[1]
 
 
 # The hook.

@@ -59,7 +59,7 @@ def explain(path: str) -> None:
     """Prints what nanquest-replay found."""
     try:
         done = subprocess.run(
-            [programs.find("nanquest-replay"), "--quiet", "--brief", path],
+            [*programs.command("nanquest-replay"), "--quiet", "--brief", path],
             text=True,
             timeout=PATIENCE,
             stdin=subprocess.DEVNULL,

@@ -21,7 +21,7 @@ def _verdict(path: str) -> dict:
             return json.load(file)
     try:
         done = subprocess.run(
-            [programs.find("nanquest-replay"), "--quiet", path, "--json"],
+            [*programs.command("nanquest-replay"), "--quiet", path, "--json"],
             text=True,
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -106,7 +106,7 @@ def _facts_of(snapshot: str) -> dict:
     """What nanquest-replay reads from the file."""
     if os.path.isdir(snapshot):
         raise Stop(f"{snapshot} is a directory; name one of its incidents: {os.path.join(snapshot, 'incidents', 'step-….h5')}")
-    done = subprocess.run([programs.find("nanquest-replay"), "info", "--json", snapshot], text=True, capture_output=True, check=False)
+    done = subprocess.run([*programs.command("nanquest-replay"), "info", "--json", snapshot], text=True, capture_output=True, check=False)
     if done.returncode:
         line = (done.stderr.strip().splitlines() or [f"nanquest-replay ended with code {done.returncode}"])[-1]
         raise Stop(line.removeprefix("nanquest-replay: "), BAD_FILE)
@@ -119,7 +119,11 @@ def _facts_of(snapshot: str) -> dict:
 def _judge(document: dict) -> dict:
     """The same document with judge's results."""
     done = subprocess.run(
-        [programs.find("nanquest-replay"), "judge", "-", "--json"], input=json.dumps(document), text=True, capture_output=True, check=False
+        [*programs.command("nanquest-replay"), "judge", "-", "--json"],
+        input=json.dumps(document),
+        text=True,
+        capture_output=True,
+        check=False,
     )
     try:
         return json.loads(done.stdout)
@@ -162,7 +166,7 @@ def _rehearse(options) -> int:
         print(json.dumps(document, indent=1))
     else:
         sys.stdout.flush()
-        subprocess.run([programs.find("nanquest-replay"), "judge", path], check=False)
+        subprocess.run([*programs.command("nanquest-replay"), "judge", path], check=False)
     return FOUND if (document.get("root") or {}).get("cured") else NO_ROOT
 
 

@@ -55,10 +55,10 @@ class _Program:
 
     def __init__(self, options):
         try:
-            path = programs.find("nanquest-trainer")
+            program = programs.command("nanquest-trainer")
         except programs.Missing as problem:
             raise Refused(str(problem), USAGE) from None
-        command = [path, "sample", "--model", options.model, "--json"]
+        command = [*program, "sample", "--model", options.model, "--json"]
         command += ["--adapter", options.adapter] if options.adapter else []
         for name, _, _ in HANDED_ON:
             value = getattr(options, name.replace("-", "_"))

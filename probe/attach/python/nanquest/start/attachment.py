@@ -16,11 +16,18 @@ from ..base.run_directory import claim, shorter
 from ..base.say import say
 from ..base.settings import EXIT_ON_INCIDENT, Settings
 from ..policy.quarantine import Quarantine
-from ..tell import bad_variables, listeners, reports
+from ..tell import bad_indices, bad_variables, listeners, reports
 from ..tell.loggers import Loggers
 
+EXIT_UNPROTECTED = 2
 LINES = 3  # a model whose weights are NaN has an incident in every step
 SECONDS_BETWEEN_NOTES = 1.0
+
+
+def refuse_to_train() -> None:
+    """Ends the process: --on-incident stop, and the probe is off."""
+    say("stopped before the first step: --on-incident stop needs the probe")
+    raise SystemExit(EXIT_UNPROTECTED)
 
 
 class Attachment:
@@ -45,6 +52,8 @@ class Attachment:
         self.said = 0  # incidents told on stderr
         self.skipped = 0  # batches
         self.fell_back = None  # the last step before the run went on in fp32
+        self.refused = ""  # the index that ended the program with an error
+        self.outlook = ""  # how the program's state is when it ends
         self.apart = None  # the step in which replicas were first seen to differ
         self.rehearsal = None  # rehearsing.Role, if the process belongs to a rehearsal
         self.loggers = Loggers(self)
@@ -71,8 +80,12 @@ class Attachment:
             self.handle = library.load(self.library_path)
         except library.Unfit as unfit:
             self.give_up(str(unfit))
+            self._end_unprotected()
             return
         self.ops = torch.ops.nanquest
+        from ..pytorch import owners  # imports torch, which is here by now
+
+        owners.answer_for(self.handle)
         try:
             self.run_dir = claim(self.run_dir)
             # A rehearsal decides by a step's loss before its update.
@@ -82,6 +95,7 @@ class Attachment:
             error = f"{problem.filename or self.run_dir}: {problem.strerror}"
         if error:
             self.give_up(f"the probe is off: {error}")
+            self._end_unprotected()
             return
         self.thread = threading.get_ident()
         atexit.register(self.finish, None)
@@ -97,6 +111,11 @@ class Attachment:
             self.ops.pause(True)
         self.note()
 
+    def _end_unprotected(self) -> None:
+        """A program that is to be stopped by its first incident does not train where none would be found."""
+        if self.settings.on_incident == "stop":
+            refuse_to_train()
+
     def note(self, ended: bool = False) -> bool:
         """Reports to the launcher. True if there is a launcher."""
         self._next_note = time.monotonic() + SECONDS_BETWEEN_NOTES
@@ -108,10 +127,13 @@ class Attachment:
             "steps": self.ops.steps_made(),
             "incidents": self.ops.incidents(),
             "carried_on": self.ops.carried_on(),
+            "repeated": self.ops.repeated(),
             "muted": self.ops.muted(),
             "skipped": self.skipped,
             "fell_back": self.fell_back,
             "apart": self.apart,
+            "outlook": self.outlook,
+            "refused": self.refused,
         }
 
     def step_made(self) -> None:
@@ -236,12 +258,15 @@ class Attachment:
         self.off = True
         if self.quarantine is not None and (line := self.quarantine.end()):
             say(line)
+        self.outlook = self.ops.outlook()
+        self.refused = bad_indices.when_it_raised() if look_back else ""
         seen, heard = self.seen(), self.note(ended=True)
         error = self.ops.stop(outcome)
         if error:
             say(f"the files are not complete: {error}")
         # If the error has to do with an incident, the incident says more about it.
-        if look_back and not seen["incidents"] and not seen["carried_on"] and (held := bad_variables.when_it_raised()):
+        quiet = look_back and not seen["incidents"] and not seen["carried_on"]
+        if quiet and not self.refused and (held := bad_variables.when_it_raised()):
             say(f"{reports.raised().rstrip(':')} ended the program outside a recorded step; {held}")
-        if not heard and (seen["incidents"] or seen["muted"] or seen["apart"] is not None):
+        if not heard and (seen["incidents"] or seen["muted"] or seen["apart"] is not None or self.refused):
             say(reports.outcome([{**seen, "ended": True}]))

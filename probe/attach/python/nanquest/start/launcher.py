@@ -57,11 +57,12 @@ def why_not(command: list, verb: str) -> tuple:
         if os.path.exists(command[0]):
             return f"{command[0]}: not executable; write: nanquest {verb} -- python {command[0]}", NOT_EXECUTABLE
         return f"{command[0]}: no such command", NOT_FOUND
-    if not os.path.exists(library.path()):
+    if not library.served():
+        missing = library.named() or package.LIBRARIES
         return (
-            f"{library.path()} is missing; build it (target nanquest_attach_python) and name it in NANQUEST_ATTACH_LIBRARY, or "
-            "install the package"
-        ), USAGE_ERROR
+            f"{missing} is missing; install the package, or build nanquest_attach_python and name it in NANQUEST_ATTACH_LIBRARY",
+            USAGE_ERROR,
+        )
     return "", 0
 
 

@@ -16,7 +16,7 @@ import stat
 import struct
 import subprocess
 
-from ..base import library
+from ..base import library, package
 from ..base.settings import PROGRAM, WITHHOLDS, Settings
 
 PRELOAD = "libnanquest_preload.so"
@@ -143,8 +143,8 @@ def look(command: list) -> Program:
 
 
 def preload() -> str:
-    """The library that is preloaded, beside the one for Python."""
-    return os.path.join(os.path.dirname(os.path.abspath(library.path())), PRELOAD)
+    """The library that is preloaded: one for every PyTorch that the package serves, or beside the library that is named."""
+    return os.path.join(os.path.dirname(os.path.abspath(library.named())) if library.named() else package.LIBRARIES, PRELOAD)
 
 
 def why_not(program: Program, settings: Settings) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 from ..base import library
 from ..base.attach_arguments import settings_of
 from ..base.probe_state import probe
 from ..base.say import say
 from ..base.settings import Settings, switched_off
 from ..tell import reports
-from .attachment import Attachment
+from .attachment import Attachment, refuse_to_train
 
 
 def attach(asked: dict) -> bool:
@@ -34,11 +36,15 @@ def _is_the_same(asked: dict) -> None:
 
 
 def _attach(settings: Settings, by_environment: bool = False) -> bool:
-    import torch
-
+    try:
+        import torch
+    except ImportError as problem:
+        say(f"nothing is observed: {sys.executable} has no {problem.name or 'torch'} (pip install torch)")
+        return False
     reports.note(torch=torch.__version__)
     try:
         path = library.check(torch.__version__)
+        library.check_build(torch)
         from ..hear import hooks  # looks up PyTorch's private names; Unfit if one that is needed is missing
     except library.Unfit as unfit:
         reports.note(off=str(unfit))
@@ -61,7 +67,9 @@ def attach_by_environment() -> None:
     """Called by the hook of `nanquest run` when torch has been imported. Never fails; prints why the probe is off."""
     try:
         if not switched_off() and (probe.current is None or probe.current.off):
-            _attach(Settings.from_environment(), by_environment=True)
+            settings = Settings.from_environment()
+            if not _attach(settings, by_environment=True) and settings.on_incident == "stop":
+                refuse_to_train()
     except Exception as error:  # noqa: BLE001 (the program runs without the probe)
         line = "the probe is off: " + ("" if isinstance(error, ValueError) else f"{type(error).__name__}: ") + str(error)
         reports.note(off=line)

@@ -3,7 +3,9 @@
 Each Python process that the probe was loaded into leaves a file named by its number in a folder that lasts as long as the
 launcher: empty from its start, then a JSON object with "torch" (imported: its version), "off" (said why on stderr), and, once
 it trains, "run_dir", "steps", "incidents", "carried_on" (steps of damage that was there), "skipped" (batches), "fell_back" (the
-step after which it went on in fp32, or null), "apart" (the step in which replicas were seen to differ, or null), "ended", and "stopped"
+step after which it went on in fp32, or null), "repeated" (incidents that are like the one before), "outlook" (a sentence about what
+is bad when it ends), "apart" (the step in which replicas were seen to differ, or null), "refused" (the index that
+ended it with an error, or ""), "ended", and "stopped"
 if the probe ended it. A second file holds the number of its steps in mapped memory, because a killed process cannot report. Nothing here
 fails a program.
 """
@@ -131,8 +133,16 @@ def outcome(processes: list) -> str:
     apart = [process["apart"] for process in processes if process.get("apart") is not None]
     quiet += f"; replicas differ since step {min(apart)}" if apart else ""
     if not incidents:
+        # An error that names no value is explained where an incident would be.
+        if refused := next((process["refused"] for process in processes if process.get("refused")), ""):
+            return f"{refused}, after {_extent(processes)}{quiet}"
         return f"no incident in {_extent(processes)}{quiet}"
-    carried = f" ({_count(more, 'later step')} only propagated these values)" if more else ""
+    repeated = sum(process.get("repeated", 0) for process in processes)
+    notes = ([f"{_count(more, 'later step')} only propagated these values"] if more else []) + (
+        [f"{repeated} of them bad anew like the one before, without a file"] if repeated else []
+    )
+    carried = f" ({'; '.join(notes)})" if notes else ""
+    quiet += next((f"; {process['outlook']}" for process in processes if process.get("outlook")), "")
     places = {process["run_dir"] for process in processes}
     done = what_was_done(
         max(process.get("skipped", 0) for process in processes),

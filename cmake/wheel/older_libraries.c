@@ -1,0 +1,36 @@
+/* What the wheel's libraries and programs use of glibc and what has changed since 2.28, by what every glibc has. They are compiled with
+   this machine's headers, and linked with an older system's C library (sysroot.sh) and with this file: what it does not define
+   and the older library does not have is an error of the linker. */
+#include <sys/stat.h>
+
+#define HIDDEN __attribute__((visibility("hidden")))
+
+/* New versions of 2.29, which differ in how errors are reported. */
+#define FIRST_VERSION(name) __asm__(".symver first_" #name "," #name "@GLIBC_2.2.5")
+#define ONE(name)               \
+  FIRST_VERSION(name);          \
+  double first_##name(double x); \
+  HIDDEN double name(double x) { return first_##name(x); }
+ONE(exp)
+ONE(exp2)
+ONE(log)
+ONE(log2)
+FIRST_VERSION(pow);
+double first_pow(double x, double y);
+HIDDEN double pow(double x, double y) { return first_pow(x, y); }
+
+/* Functions since 2.33; before that the headers had them. */
+int __xstat(int version, const char* path, struct stat* found);
+int __lxstat(int version, const char* path, struct stat* found);
+int __fxstat(int version, int file, struct stat* found);
+int __fxstatat(int version, int folder, const char* path, struct stat* found, int flags);
+enum { kStatVersion = 1 };
+HIDDEN int stat(const char* path, struct stat* found) { return __xstat(kStatVersion, path, found); }
+HIDDEN int lstat(const char* path, struct stat* found) { return __lxstat(kStatVersion, path, found); }
+HIDDEN int fstat(int file, struct stat* found) { return __fxstat(kStatVersion, file, found); }
+HIDDEN int fstatat(int folder, const char* path, struct stat* found, int flags) {
+  return __fxstatat(kStatVersion, folder, path, found, flags);
+}
+
+/* Since 2.32: whether there is one thread. Never so, for libraries. */
+HIDDEN char __libc_single_threaded = 0;

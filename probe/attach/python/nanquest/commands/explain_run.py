@@ -1,0 +1,126 @@
+"""`nanquest explain RUN`: the newest incident of a run: what it was, why, and what to do. Where replay has been at it, its verdict is read and
+nothing is started; else nanquest-replay makes one, which needs PyTorch."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+
+from ..base import programs
+from ..base.run_directory import shorter
+from .explain import incidents
+
+FORMAT, VERSION = "nanquest.explain", 1
+NOTHING, FOUND, USAGE, BAD_FILE = 0, 1, 2, 3
+TRIES = "rehearsed with other learning rates, the program itself says what would have avoided it"
+
+
+def add_to(verbs) -> None:
+    sub = verbs.add_parser(
+        "explain",
+        help="the newest incident of a run: cause, evidence, fix, and the commands that come next",
+        description="Exit code 0: no incident; 1: one is explained; 2: no such run; 3: the file can't be read.",
+    )
+    sub.add_argument(
+        "run", nargs="?", default="nanquest-run", metavar="RUN", help="a run's directory, or one incident's file (default: %(default)s)"
+    )
+    sub.add_argument("--json", action="store_true", help="print JSON; docs/replay.md has its fields")
+
+
+def _verdict_beside(path: str) -> dict | None:
+    """What replay wrote beside the file, unless the file is newer."""
+    beside = os.path.splitext(path)[0] + ".json"
+    try:
+        if os.path.getmtime(beside) < os.path.getmtime(path):
+            return None
+        with open(beside, encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError):
+        return None
+
+
+def _verdict_made(path: str) -> tuple:
+    """(verdict or None, why there is none, exit code)."""
+    try:
+        words = [*programs.command("nanquest-replay"), "--quiet", "--json", path]
+        done = subprocess.run(words, text=True, capture_output=True, stdin=subprocess.DEVNULL, check=False)
+        if done.returncode in (0, 1):
+            return json.loads(done.stdout), "", FOUND
+        return None, (done.stderr.strip().splitlines() or ["nanquest-replay failed"])[-1], done.returncode
+    except (programs.Missing, OSError, ValueError) as problem:
+        return None, str(problem), FOUND
+
+
+def _commands(path: str, verdict: dict | None) -> list:
+    file = shlex.quote(path)
+    found = [
+        ("all evidence, and everything that was tried", f"nanquest replay {file} --full"),
+        ("look at the step", f"nanquest view {file}"),
+    ]
+    if verdict and verdict.get("cause") == "UNKNOWN":
+        found.append(("the operation as a small program, for a bug report", f"nanquest replay repro {file}"))
+    if verdict and verdict.get("origin") == "multi_step":
+        found.append((TRIES, f"nanquest rehearse {file} -- COMMAND"))
+    found.append(("a copy without data and weights, to give away", f"nanquest replay redact {file} -o shared.h5"))
+    return [{"what": what, "command": command} for what, command in found]
+
+
+def explained(run: str) -> tuple:
+    """(the document of --json, exit code). ValueError where there is no such run."""
+    if not os.path.exists(run):
+        raise ValueError(f"{run} is not there; give a run's directory (nanquest run --run-dir), or an incident's file")
+    files = incidents(run) if os.path.isdir(run) else [run]
+    document = {
+        "format": FORMAT,
+        "version": VERSION,
+        "run": run,
+        "incidents": len(files),
+        "incident": None,
+        "verdict": None,
+        "problem": "",
+        "commands": [],
+    }
+    if not files:
+        return document, NOTHING
+    newest = max(files, key=os.path.getmtime)
+    verdict, problem, code = _verdict_beside(newest), "", FOUND
+    if verdict is None:
+        verdict, problem, code = _verdict_made(newest)
+    return {**document, "incident": newest, "verdict": verdict, "problem": problem, "commands": _commands(newest, verdict)}, code
+
+
+def _in_words(document: dict) -> list:
+    verdict = document["verdict"]
+    if not document["incident"]:
+        return [f"no incident in {shorter(document['run'])}"]
+    if not verdict:
+        return [f"{shorter(document['incident'])} is not explained: {document['problem']}"]
+    culprit, fix = verdict.get("culprit") or {}, verdict.get("fix")
+    where = f": {culprit['op']}" + (f" in {culprit['module']}" if culprit.get("module") else "") if culprit.get("op") else ""
+    lines = [f"step {verdict['step']}: {verdict['cause']}{where} ({verdict['phase']})", f"why: {verdict['explanation']}"]
+    advice = (fix or {}).get("advice") or verdict.get("advice")
+    return (
+        lines + [f"do: {advice}" + (" (tried on this step)" if fix and fix.get("verified") else " (not tried on this step)")]
+        if advice
+        else lines
+    )
+
+
+def report(run: str, as_json: bool) -> int:
+    """Prints it; the exit code."""
+    try:
+        document, code = explained(run)
+    except ValueError as problem:
+        print(f"nanquest: {problem}", file=sys.stderr)
+        return USAGE
+    if as_json:
+        print(json.dumps(document, indent=2))
+        return code
+    for line in _in_words(document):
+        print(line)
+    for each in document["commands"][:2]:
+        print(f"next: {each['command']}   # {each['what']}")
+    return code

@@ -1,0 +1,41 @@
+#pragma once
+#include <c10/core/CachingDeviceAllocator.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <stdexcept>
+#include <vector>
+
+/// What an older LibTorch does not have. No other file asks for LibTorch's version.
+namespace nanquest {
+
+#define NANQUEST_TORCH_AT_LEAST(major, minor) \
+  (TORCH_VERSION_MAJOR > (major) || (TORCH_VERSION_MAJOR == (major) && TORCH_VERSION_MINOR >= (minor)))
+
+/// The global ranks in a c10d::ProcessGroup, empty for the group of all ranks; throws where LibTorch does not tell them. LibTorch
+/// 2.8 tells none, so there only the group of all ranks is known. A template, because c10d's headers are large.
+template <class Group>
+std::vector<std::uint64_t> global_ranks_of(Group& group) {
+#if NANQUEST_TORCH_AT_LEAST(2, 9)
+  return group.getDefaultBackend()->getBackendOptions()->global_ranks_in_group;
+#else
+  if (group.getGroupDesc() == "default_pg") return {};
+  throw std::runtime_error("LibTorch before 2.9 does not tell the ranks of a group");
+#endif
+}
+
+/// Free bytes of a device that is not the CPU; 0 where they are not known, as in LibTorch before 2.10.
+inline std::uint64_t free_memory_of([[maybe_unused]] at::Device device) noexcept {
+#if NANQUEST_TORCH_AT_LEAST(2, 10)
+  try {
+    return c10::getDeviceAllocator(device.type())
+        ->getMemoryInfo(std::max<c10::DeviceIndex>(0, device.index()))
+        .first;
+  } catch (const c10::Error&) {
+  }
+#endif
+  return 0;
+}
+
+}  // namespace nanquest
