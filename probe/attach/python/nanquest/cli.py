@@ -117,7 +117,8 @@ def _run(options) -> int:
     except programs.Missing as problem:
         print(f"nanquest: {problem}", file=sys.stderr)
         return USAGE_ERROR
-    start_line.say_start(settings)
+    if not program.preload:  # it says so itself
+        start_line.say_start(settings)
     reports.note(launched=True)  # meant for a launcher around this one
     folder = reports.new_folder()
     environment[REPORTS] = folder or ""
