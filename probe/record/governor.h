@@ -34,6 +34,8 @@ class UpdateGovernor {
 
   /// Whether there is memory to keep the values of an update that overwrites about `bytes` bytes. `device`:
   /// where the values are, and are kept.
+  bool has_room(std::uint64_t bytes, at::Device device = at::kCPU);
+  /// The same, and it does not take so long that none is kept.
   bool affords(std::uint64_t bytes, at::Device device = at::kCPU);
   /// Whether to keep the coming update's values. `bytes`: about how much it will overwrite.
   bool wants(std::uint64_t bytes, at::Device device = at::kCPU);
@@ -56,7 +58,7 @@ class UpdateGovernor {
   double allowed() const;
 
   GovernorOptions options_;
-  bool refused_ = false, told_ = false, announced_ = false;
+  bool refused_ = false, too_slow_ = false, told_ = false, announced_ = false;
   std::uint64_t bytes_ = 0;
   double wanted_ = 0, free_ = 0;
   at::Device device_ = at::kCPU;                  // the device whose memory it is
