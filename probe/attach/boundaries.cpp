@@ -75,7 +75,19 @@ bool AttachSession::watches_update() {
   return rounds_->affords(bytes, device);
 }
 
+bool AttachSession::update_is_at_risk() {
+  const NamedList& states = tensors_.names().states;
+  const std::size_t freed = states.freed();
+  if (freed > std::exchange(states_freed_, freed)) risk_.changed();  // from a checkpoint, say
+  if (!risk_.judge(gate_)) return false;
+  at::Device device = at::kCPU;
+  const std::uint64_t bytes = tensors_.bytes_of_update(device);
+  return rounds_->has_room(bytes, device);
+}
+
 void AttachSession::pass_gate(StepAnswer& answer, bool rate_is_finite, bool later) {
+  // The gate's numbers tell; without its answer the update is held anyway.
+  const bool at_risk = !later && update_is_at_risk();
   if (trace_.watched) {
     if (watches_update()) {
       rounds_->watch_update();  // its damage is reported in this step: it need not stay
@@ -88,7 +100,7 @@ void AttachSession::pass_gate(StepAnswer& answer, bool rate_is_finite, bool late
   if (!machine_.reported()) {
     if (trace_.keeps) return;  // another optimizer's turn
     // With such a learning rate every weight is lost: record the update, whatever it costs.
-    const bool asked = options_.record_steps.count(step()) > 0 || !rate_is_finite;
+    const bool asked = options_.record_steps.count(step()) > 0 || !rate_is_finite || at_risk;
     at::Device device = at::kCPU;
     const std::uint64_t bytes = tensors_.bytes_of_update(device);
     trace_.keeps = rounds_->begin_update(bytes, device, asked, /*hold=*/later);

@@ -41,6 +41,11 @@ bool NamedList::any_in(const c10::StorageImpl* storage) const {
                      [&](const Entry& e) { return e.tensor.lies_in(storage); });
 }
 
+std::size_t NamedList::freed() const {
+  return static_cast<std::size_t>(
+      std::count_if(entries_.begin(), entries_.end(), [](const Entry& e) { return !e.tensor.alive(); }));
+}
+
 NamedTensors NamedList::living() const {
   NamedTensors tensors;
   tensors.reserve(entries_.size());

@@ -30,6 +30,8 @@ class NamedList {
   const WeakTensor& tensor(std::size_t index) const { return entries_[index].tensor; }
   /// The tensor of this name; undefined if there is none or it was freed.
   at::Tensor named(const std::string& name) const;
+  /// How many have been freed.
+  std::size_t freed() const;
   /// Whether a tensor of the list uses this storage, which must be alive.
   bool any_in(const c10::StorageImpl* storage) const;
   /// All that are alive, as aliases of their memory.

@@ -130,6 +130,8 @@ class Rounds {
 
   /// Whether there is memory to keep what an update of this many bytes overwrites.
   bool affords(std::uint64_t bytes, at::Device device) { return governor_.affords(bytes, device); }
+  /// The same, however long it takes.
+  bool has_room(std::uint64_t bytes, at::Device device) { return governor_.has_room(bytes, device); }
   /// How much memory that takes. Returned once, if it is worth telling; otherwise "".
   std::string announcement() { return governor_.announcement(); }
   /// Why updates are not kept; "" if they are.

@@ -45,6 +45,7 @@
 #include "probe/step/run_log.h"
 #include "probe/step/state_check.h"
 #include "probe/step/step_machine.h"
+#include "probe/step/update_risk.h"
 #include "probe/trace/flow.h"
 
 namespace nanquest::attach {
@@ -134,6 +135,8 @@ class AttachSession : public OpSink {
   /// With `gradients_follow` the optimizer computes the gradients itself, by a closure: `judge` is called
   /// when they are there.
   StepAnswer before_update(const Update& update, const Weights& weights, bool gradients_follow);
+  /// A setting of the optimizer has changed since its last update.
+  void setting_changed() { risk_.changed(); }
   /// Judges the loss and the gradients of the weights that are about to be written.
   StepAnswer judge(const Update& update);
   /// What came late, of steps before: to be told whenever one of these functions has answered.
@@ -282,6 +285,9 @@ class AttachSession : public OpSink {
   bool on_record();
   /// At the gate of a watched step of level trace: whether its update is recorded as well.
   bool watches_update();
+  /// At the gate of a good step: whether its update gets something that earlier ones did not get, and can be
+  /// kept.
+  bool update_is_at_risk();
   /// State that is bad at a boundary of the step (its gate; after its update) and was not bad before.
   void report_damage(StepAnswer& answer, bool update_made);
   Facts damage_of_update();
@@ -377,6 +383,8 @@ class AttachSession : public OpSink {
   IncidentWriter writer_;
   Forecast forecast_;
   RangeRecord ranges_;
+  UpdateRisk risk_;
+  std::size_t states_freed_ = 0;    ///< moments that were replaced, at the last gate
   bool told_ = false;               ///< why the session is off
   std::int64_t graph_ran_in_ = -1;  ///< the last step in which a captured graph ran
   double loss_scale_ = 1;

@@ -60,6 +60,10 @@ int processes_here() {
 }
 
 bool UpdateGovernor::affords(std::uint64_t bytes, at::Device device) {
+  return !too_slow_ && has_room(bytes, device);
+}
+
+bool UpdateGovernor::has_room(std::uint64_t bytes, at::Device device) {
   if (options_.keep_steps <= 0 || refused_) return false;
   if (bytes <= bytes_ + bytes_ / 4) return true;
   // True the first time, and when the model or its state grew.
@@ -87,7 +91,6 @@ bool UpdateGovernor::may_hold(std::uint64_t bytes, at::Device device) {
 }
 
 bool UpdateGovernor::wants(std::uint64_t bytes, at::Device device) {
-  if (options_.keep_steps <= 0 || refused_) return false;
   if (!affords(bytes, device)) return false;
   // Nothing is copied until the length of a step is known.
   if (step_seconds_ < 0 || ++since_ < every_) return false;
@@ -96,7 +99,7 @@ bool UpdateGovernor::wants(std::uint64_t bytes, at::Device device) {
 }
 
 std::string UpdateGovernor::announcement() {
-  if (announced_ || refused_ || wanted_ < kMuch) return "";
+  if (announced_ || refused_ || too_slow_ || wanted_ < kMuch) return "";
   announced_ = true;
   return "up to " + amount(wanted_) + " of the " + amount(free_) + " of free memory" + whose(device_) +
          " are used to keep what the last " + std::to_string(options_.keep_steps) +
@@ -128,7 +131,7 @@ void UpdateGovernor::kept(const record::UpdateCost& cost) {
       every_ > options_.seldom ? "in no step" : ("every " + std::to_string(every_) + " steps only").c_str(),
       1e3 * keep_seconds_, 1e3 * step_seconds_);
   if (reason_.empty()) reason_ = text;
-  refused_ = every_ > options_.seldom;
+  too_slow_ = every_ > options_.seldom;
 }
 
 void UpdateGovernor::step_took(double seconds) {

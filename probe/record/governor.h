@@ -34,6 +34,8 @@ class UpdateGovernor {
 
   /// Whether there is memory to keep the values of an update that overwrites about `bytes` bytes. `device`:
   /// where the values are, and are kept.
+  bool has_room(std::uint64_t bytes, at::Device device = at::kCPU);
+  /// The same, and it does not take so long that none is kept.
   bool affords(std::uint64_t bytes, at::Device device = at::kCPU);
   /// Whether this many bytes more may be held from a step's gate to the next one's.
   bool may_hold(std::uint64_t bytes, at::Device device);
@@ -58,7 +60,7 @@ class UpdateGovernor {
   double allowed() const;
 
   GovernorOptions options_;
-  bool refused_ = false, told_ = false, announced_ = false;
+  bool refused_ = false, too_slow_ = false, told_ = false, announced_ = false;
   std::uint64_t bytes_ = 0, held_ = 0, too_much_ = UINT64_MAX;  // may be held; may not
   double wanted_ = 0, free_ = 0;
   at::Device device_ = at::kCPU;                  // the device whose memory it is

@@ -1,5 +1,8 @@
 #include "replay/case/host_data.h"
 
+#include <ATen/ATen.h>
+
+#include <limits>
 #include <optional>
 
 namespace nanquest {
@@ -16,7 +19,20 @@ std::optional<bool> same_as_handed_out(const Case& c, TensorId row, OpId maker) 
   return std::nullopt;
 }
 
+/// Whether all that was there is the fill of deterministic mode.
+bool holds_fill(const Case& c, OpId host_write) {
+  const std::optional<at::Tensor> bytes = c.read(c.graph().op(host_write).host_data);
+  const bool fits = bytes && bytes->is_floating_point() && bytes->element_size() > 1 && bytes->numel() > 0;
+  return fits && is_fill(*bytes).all().item<bool>();
+}
+
 }  // namespace
+
+at::Tensor is_fill(const at::Tensor& t) {
+  const at::Tensor fill = at::full({1}, std::numeric_limits<double>::quiet_NaN(), t.options());
+  const auto bits = t.element_size() == 4 ? at::kInt : t.element_size() == 8 ? at::kLong : at::kShort;
+  return t.contiguous().view(bits) == fill.view(bits);
+}
 
 bool hands_out_unwritten(const Case& c, OpId op) {
   return (c.graph().op(op).flags & kOpUninitialised) != 0;
@@ -33,16 +49,17 @@ HostData host_data(const Case& c, OpId host_write) {
   const auto rows = c.graph().written(host_write);
   if (rows.empty() || !rows[0]) return HostData::unknown;
   const SlotId slot = c.graph().slot(rows[0]);
-  if (const OpId maker = handed_out(c, slot, host_write))
+  const OpId maker = handed_out(c, slot, host_write);
+  if (maker)
     if (const auto same = same_as_handed_out(c, rows[0], maker))
       return *same ? HostData::first_read : HostData::numbers;
   for (const TraceGraph::Read& read : c.graph().reads(slot)) {
     if (!(host_write < read.op)) continue;
     const OpRow& reader = c.graph().op(read.op);
     if (plain_name(reader) == "lift_fresh") return HostData::numbers;
-    if (!computes_nothing(reader)) return HostData::unknown;
+    if (!computes_nothing(reader)) break;
   }
-  return HostData::unknown;
+  return maker && holds_fill(c, host_write) ? HostData::first_read : HostData::unknown;
 }
 
 }  // namespace nanquest

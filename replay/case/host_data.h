@@ -12,9 +12,14 @@ enum class HostData {
   unknown,     ///< the record doesn't show which of the two
 };
 
-/// By comparing the hashes of the memory at its allocation and at its first read, if the record has both;
-/// otherwise by its first reader: `lift_fresh` is what PyTorch calls on a tensor that it has just filled with
-/// numbers of Python, and on nothing else. `host_write` must be such an op.
+/// The elements with the bits with which PyTorch's deterministic mode fills new memory. Processor arithmetic
+/// makes other NaNs. `t` has elements of 2, 4 or 8 bytes.
+at::Tensor is_fill(const at::Tensor& t);
+
+/// By comparing the hashes of the memory at its allocation and at its first read, if the record has both, and
+/// by the fill of deterministic mode; otherwise by its first reader: `lift_fresh` is what PyTorch calls on a
+/// tensor that it has just filled with numbers of Python, and on nothing else. `host_write` must be such an
+/// op.
 HostData host_data(const Case& c, OpId host_write);
 
 /// Whether the op returns uninitialised memory (`empty`).

@@ -179,6 +179,7 @@ StepOutcome Machine::step(OpId id) {
   const std::vector<at::Tensor> given = given_to_stand_in(id);
   StepOutcome out = step_in(id, slots_, false);
   if (out.substituted) put_stand_in(id, given);
+  if (out.ran && plan_.unwritten) fill_unwritten(id);
   if (out.ran || out.substituted) edit_outputs(id);
   return out;
 }
@@ -188,6 +189,14 @@ std::vector<at::Tensor> Machine::own_written(OpId id) {
   for (const TensorId row : plan_of(id).written)
     if (row && slots_.available(row)) slots_.own(row);
   return written(id);
+}
+
+void Machine::fill_unwritten(OpId id) {
+  const OpRow& row = get(doc_, id);
+  // resize_ keeps what was there.
+  if (!(row.flags & kOpUninitialised) || row.name.ends_with("_")) return;
+  for (const at::Tensor& tensor : own_written(id))
+    if (tensor.defined() && tensor.is_floating_point()) at::Tensor(tensor).fill_(*plan_.unwritten);
 }
 
 void Machine::edit_outputs(OpId id) {

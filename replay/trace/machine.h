@@ -66,6 +66,7 @@ class Machine {
   void run_call(OpId op, Precision p, Call& call);
   void execute(OpId op, Precision p, Call& call);
   void keep(const OpPlan& op, Call& call);
+  void fill_unwritten(OpId op);
   void edit_outputs(OpId op);
   std::vector<at::Tensor> given_to_stand_in(OpId op);
   void put_stand_in(OpId op, const std::vector<at::Tensor>& given);

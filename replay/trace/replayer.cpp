@@ -2,8 +2,10 @@
 
 #include <ATen/Functions.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <limits>
 #include <stdexcept>
 
 #include "probe/observe/op_traits.h"
@@ -89,11 +91,30 @@ Result<at::Tensor> Replayer::tensor(const std::string& path) const {
   }
 }
 
+SnapshotDoc Replayer::Impl::filled_in() {
+  bool harmed = true;
+  SnapshotDoc with = trace::fill(*this, &harmed);
+  const auto bad = [&](std::int32_t row) {
+    const TensorRow* tensor = find_row(with, TensorId{row});
+    const StatsRow* stats = tensor ? find_row(with, StatsId{tensor->stats}) : nullptr;
+    return stats && stats->non_finite() > 0;
+  };
+  const auto handed_out = [](const OpRow& op) { return (op.flags & kOpUninitialised) != 0; };
+  const bool lost =
+      !harmed && (bad(with.loss) || std::any_of(with.gradients.begin(), with.gradients.end(), bad));
+  if (!lost || std::none_of(with.ops.begin(), with.ops.end(), handed_out)) return with;
+  planned->unwritten = std::numeric_limits<double>::quiet_NaN();
+  SnapshotDoc again = trace::fill(*this, &harmed);
+  if (harmed) return again;
+  planned->unwritten.reset();
+  return with;
+}
+
 void Replayer::Impl::complete() {
   const SnapshotDoc& doc = recorded();
   const bool lacks = doc.culprit.op == kNone && doc.culprit.value.empty() && lacks_statistics(doc);
   const bool unjudged = !lacks && trace::has_unjudged_births(doc);
-  SnapshotDoc with = lacks ? trace::fill(*this) : unjudged ? trace::judge_births(*this) : doc;
+  SnapshotDoc with = lacks ? filled_in() : unjudged ? trace::judge_births(*this) : doc;
   const bool looked =
       unjudged ||
       with.stats.size() != doc.stats.size();  // otherwise nothing could be run, or the tables are invalid

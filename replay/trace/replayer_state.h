@@ -33,6 +33,9 @@ struct Replayer::Impl {
   const SnapshotDoc& doc() const { return filled ? *filled : recorded(); }
   /// Fills statistics and culprit of a trace that has neither (statistics.h).
   void complete();
+  /// A standing trace with statistics. What lay in memory that nobody had written is not on record: if the
+  /// harm comes back only with such memory full of NaN, it is so in all runs from here on.
+  SnapshotDoc filled_in();
   /// Replayer::run; `at_end` (may be empty) is called with the run after its last op.
   RunResult run(const RunOptions& options, const std::function<void(trace::Run&)>& at_end,
                 const Checkpoint* from = nullptr) const;
@@ -93,8 +96,9 @@ struct Checkpoint::State {
 
 namespace trace {
 
-/// fill_statistics, applied to what was recorded.
-SnapshotDoc fill(const Replayer::Impl& impl);
+/// fill_statistics, applied to what was recorded. `harmed`: whether the loss or a gradient came out
+/// non-finite.
+SnapshotDoc fill(const Replayer::Impl& impl, bool* harmed = nullptr);
 
 /// A watched step of a device, whose births were not computed one precision up while it ran.
 bool has_unjudged_births(const SnapshotDoc& doc);

@@ -34,6 +34,15 @@ class Filler {
     return std::move(births_);
   }
 
+  /// After `run`: whether the loss or a gradient came out non-finite in it, whatever is recorded.
+  bool harmed() {
+    const auto bad = [&](std::int32_t row) {
+      return plan_.graph.slot(TensorId{row}) && machine_.slots().available(TensorId{row}) &&
+             badness(machine_.slots().view(TensorId{row})).any;
+    };
+    return bad(doc_.loss) || std::any_of(doc_.gradients.begin(), doc_.gradients.end(), bad);
+  }
+
  private:
   /// As the recorder does: what is only read needs no hash.
   enum class Need { values, values_and_hash };
@@ -185,12 +194,15 @@ SnapshotDoc judge_births(const Replayer::Impl& impl) {
   return doc;
 }
 
-SnapshotDoc fill(const Replayer::Impl& impl) {
+SnapshotDoc fill(const Replayer::Impl& impl, bool* harmed) {
   SnapshotDoc doc = impl.recorded();
   if (!check_doc(doc)) return doc;
   try {
     const RunScope scope(doc);
-    judge(impl, doc, Filler(impl, doc).run());
+    Filler filler(impl, doc);
+    std::vector<OpId> births = filler.run();
+    if (harmed) *harmed = filler.harmed();
+    judge(impl, doc, std::move(births));
   } catch (const std::exception&) {  // out of memory: what was found so far is true
   }
   return doc;

@@ -94,7 +94,8 @@ class AttachTest(unittest.TestCase):
 
     @staticmethod
     def probes_lines(process):
-        return [line for line in process.stderr.splitlines() if line.startswith("nanquest: ")]
+        """What the probe and the launcher said, without the launcher's first line."""
+        return [line for line in process.stderr.splitlines() if line.startswith("nanquest: ") and not line.startswith("nanquest: level ")]
 
     def clear(self, run_dir):
         shutil.rmtree(self.scratch / run_dir, ignore_errors=True)

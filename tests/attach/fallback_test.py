@@ -116,7 +116,7 @@ class FallbackTest(AttachTest):
                     self.assertTrue(plain["finite"])
                     self.assert_same(plain, found, *plain)
                     self.assertEqual(self.manifest("clean")["outcome"], "the program ended")
-                    self.assertEqual(len(process.stderr.splitlines()), 1, process.stderr)
+                    self.assertEqual(len(self.probes_lines(process)), 1, process.stderr)
 
 
 if __name__ == "__main__":

@@ -80,7 +80,7 @@ class HarmlessTest(AttachTest):
         process = self.observed(MLP, "sgd", 99, 0, run_dir="file/run", options=("--level", "watch"))
         self.assert_exit(process)
         self.assertEqual(process.stdout, plain.stdout)
-        lines = process.stderr.splitlines()
+        lines = self.probes_lines(process)
         self.assertEqual(len(lines), 1, process.stderr)
         self.assertIn("the probe is off", lines[0])
 

@@ -45,6 +45,14 @@ class ReportTest(PackagesTest):
     def test_a_healthy_run(self):
         self.assertEqual(self.said(sys.executable, MLP, "sgd", 99, 0), ["nanquest: no incident in 8 steps"])
 
+    def test_the_start_says_level_cost_and_folder(self):
+        for level, says in (("guard", "no files"), ("trace", "files go to run"), ("watch", "files go to run")):
+            process = self.nanquest("run", "--run-dir", "run", "--level", level, "--", sys.executable, "-c", "print(1)")
+            first = process.stderr.splitlines()[0]
+            self.assertTrue(first.startswith(f"nanquest: level {level}: "), first)
+            for word in (" a CPU", says, "nanquest run --help"):
+                self.assertIn(word, first)
+
     def test_a_program_that_a_signal_ended_before_it_trained(self):
         (line,) = self.said(sys.executable, "-c", "import os, torch; os.kill(os.getpid(), 15)", code=-signal.SIGTERM)
         self.assertEqual(line, "nanquest: nothing was observed: the program was ended by SIGTERM before it made a training step")

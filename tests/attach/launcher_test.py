@@ -44,7 +44,7 @@ class LauncherTest(AttachTest):
         process = self.nanquest("run", "--", sys.executable, "-c", code)
         self.assert_exit(process)
         self.assertEqual(process.stdout, "broken install\n")
-        self.assertEqual(len(process.stderr.splitlines()), 1, process.stderr)
+        self.assertEqual(len(self.probes_lines(process)), 1, process.stderr)
         self.assertIn("torch was not imported", process.stderr)
 
     def test_another_torch_version(self):
@@ -55,7 +55,7 @@ class LauncherTest(AttachTest):
         process = subprocess.run([sys.executable, "-m", "nanquest", "run", "--", sys.executable, str(MLP), "sgd", "4", "nan"],
                                  cwd=self.scratch, env=environment, text=True, capture_output=True, timeout=300)
         self.assert_exit(process)
-        self.assertEqual(len(process.stderr.splitlines()), 1, process.stderr)
+        self.assertEqual(len(self.probes_lines(process)), 1, process.stderr)
         self.assertIn("built for PyTorch 1.2.3", process.stderr)
         self.assertFalse((self.scratch / "nanquest-run").exists())
 

@@ -28,7 +28,7 @@ class MuteTest(AttachTest):
         self.assertIn("aten::addmm in 0, BAD_DATA; while a program runs its cause is not known", said)
         self.assertEqual(self.mute("--list").stdout, "1  aten::addmm in 0, BAD_DATA\n")
         quiet = run("quiet")
-        self.assertEqual(quiet.stderr, "nanquest: no incident in 40 steps; 2 muted (nanquest mute --list)\n")
+        self.assertEqual(self.probes_lines(quiet), ["nanquest: no incident in 40 steps; 2 muted (nanquest mute --list)"])
         self.assertEqual(self.incidents("quiet"), [])
         manifest = json.loads((self.scratch / "quiet" / "manifest.json").read_text())
         self.assertEqual([(each["step"], each["muted"]) for each in manifest["incidents"]], [(2, True), (20, True)])
@@ -60,7 +60,7 @@ class MuteTest(AttachTest):
         (self.scratch / "verdict.json").write_text(json.dumps({"culprit": {"op": "aten::addmm", "module": "0"}, "cause": "BAD_DATA"}))
         self.mute("verdict.json")
         process = self.observed(MLP, "sgd", 4, "nan", run_dir="carried", options=("--level", "watch"))
-        self.assertEqual(process.stderr, "nanquest: no incident in 8 steps; 1 muted (nanquest mute --list)\n")
+        self.assertEqual(self.probes_lines(process), ["nanquest: no incident in 8 steps; 1 muted (nanquest mute --list)"])
 
     def test_what_can_not_be(self):
         for arguments, words in (((), "--list"), (("--remove", "3"), "has no number 3"), (("nothing.h5",), "is not there")):

@@ -19,7 +19,7 @@ class OptimizersTest(AttachTest):
                 process = self.observed(MLP, "adamw", 4, "nan", run_dir=level,
                                         options=("--level", level, "--on-incident", "stop"))
                 self.assert_exit(process, 4)
-                why, seen = process.stderr.splitlines()
+                why, seen = self.probes_lines(process)
                 self.assertIn("stopped", why)
                 self.assertIn("step 4", why)
                 self.assertIn("1 incident in 4 steps", seen)

@@ -11,6 +11,8 @@ from attached import PROGRAMS, AttachTest, by_day, main, stands
 UPDATE, HEAVY = PROGRAMS / "update.py", PROGRAMS / "heavy.py"
 # The first three steps are watched, and after them none that is no incident. Copying may cost what it wants.
 STANDING = ("--level", "trace", "--watch-every", "0", "--keep-percent", "1000000")
+# Copying may cost nothing.
+DEAR = ("--level", "trace", "--watch-every", "0", "--keep-percent", "0")
 
 
 class StandingTest(AttachTest):
@@ -20,9 +22,9 @@ class StandingTest(AttachTest):
         recorded, memory = process.stdout.splitlines()
         return process, json.loads(recorded)["standing_steps"], json.loads(memory)
 
-    def assert_origin(self, what, bad, op, **verdict):
+    def assert_origin(self, what, bad, op, options=STANDING, **verdict):
         """The update of step `bad` did it, the next step showed it."""
-        process, _, _ = self.run_update(what, bad, bad + 2)
+        process, _, _ = self.run_update(what, bad, bad + 2, options=options)
         found = self.incidents()
         self.assertTrue(found, process.stderr)
         self.assertEqual(found[0].name, f"step-{bad:08d}.r0.h5")
@@ -48,12 +50,17 @@ class StandingTest(AttachTest):
         self.assert_origin("lr", 9, "aten::add_")
 
     def test_the_update_with_an_infinite_rate_is_kept_whatever_that_costs(self):
-        dear = ("--level", "trace", "--watch-every", "0", "--keep-percent", "0")
-        process, _, _ = self.run_update("lr", 9, 11, options=dear)
+        process, _, _ = self.run_update("lr", 9, 11, options=DEAR)
         found = self.incidents()
         self.assertEqual([path.name for path in found], ["step-00000009.r0.h5"], process.stderr)
         said = self.replay("diagnose", found[0])
         self.assertEqual((said["cause"], said["origin"], said["step"]), ("BAD_SETTING", "setting", 9), said)
+
+    def test_the_first_update_with_another_setting_is_kept_whatever_that_costs(self):
+        self.assert_origin("eps", 8, "aten::addcdiv_", options=DEAR)
+
+    def test_the_first_update_with_gradients_of_zeros_is_kept_whatever_that_costs(self):
+        self.assert_origin("clip", 7, "aten::div", options=DEAR)
 
     def test_a_clip_by_a_norm_that_is_nan(self):
         self.assert_origin("clip", 7, "aten::div")

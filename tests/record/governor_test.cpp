@@ -98,6 +98,8 @@ TEST(UpdateGovernor, WhatWouldBeKeptTooSeldomIsNotKept) {
   UpdateGovernor governor({.time_share = 0.01});
   EXPECT_EQ(kept_of(governor, 1000, cost(0.7)), 1);
   EXPECT_NE(governor.complaint().find("in no step"), std::string::npos);
+  EXPECT_FALSE(governor.affords(kBytes));
+  EXPECT_TRUE(governor.has_room(kBytes));  // for an update that is worth its time
 }
 
 TEST(UpdateGovernor, NeitherMoreMemoryThanThereIsNorOfADeviceThatTellsNothing) {

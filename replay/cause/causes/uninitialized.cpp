@@ -47,13 +47,6 @@ std::vector<std::int32_t> sources(const Case& c) {
   return {found.begin(), found.end()};
 }
 
-/// The bits with which PyTorch's deterministic mode fills new memory. Processor arithmetic makes other NaNs.
-at::Tensor is_fill(const at::Tensor& t) {
-  const at::Tensor fill = at::full({1}, std::numeric_limits<double>::quiet_NaN(), t.options());
-  const auto bits = t.element_size() == 4 ? at::kInt : t.element_size() == 8 ? at::kLong : at::kShort;
-  return t.contiguous().view(bits) == fill.view(bits);
-}
-
 /// Elements that the op leaves uninitialised: NaN if new memory is filled with NaN, something else otherwise,
 /// while all others are the same both times. Undefined if it can't be run here.
 at::Tensor left_here(const Case& c, const at::Tensor& bad) {

@@ -127,9 +127,7 @@ class ReplicasTest(TogetherTest):
         lines, text = self.said("one_without", "dies")
         self.assertEqual(lines, [], text)
         self.assertEqual(self.differing("run", "one_without"), {0: ["middle.weight"], 1: [], 2: ["middle.weight"]})
-        heard = {int(rank): float(seconds) for rank, seconds in re.findall(r"(?m)^rank (\d) heard of it after ([\d.]+) s$", text)}
-        self.assertEqual(sorted(heard), [0, 1], text)
-        self.assertLess(max(heard.values()), 20, text)
+        self.assertEqual(sorted(re.findall(r"(?m)^rank (\d) heard of it from its peer$", text)), ["0", "1"], text)
 
     @nightly
     def test_switched_off(self):

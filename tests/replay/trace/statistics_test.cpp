@@ -312,6 +312,39 @@ TEST(StandingHidden, AnOverflowAfterManyMasksIsJudged) {
   EXPECT_EQ(filled.culprit.value, "silent");
 }
 
+/// Half of new memory is written, and `read` elements of its 8 are read. What nobody wrote is NaN.
+Step half_written(std::int64_t read) {
+  const at::Tensor w = at::ones({4}).set_requires_grad(true);
+  Step step;
+  step.state.parameters = {{"w", w}};
+  step.run = [=] {
+    at::Context& context = at::globalContext();
+    context.setDeterministicAlgorithms(true, /*warn_only=*/true);  // fills new memory with NaN
+    const at::Tensor memory = at::empty({8});
+    context.setDeterministicAlgorithms(false, false);
+    memory.narrow(0, 0, 4).copy_(w.detach());
+    auto loss = memory.narrow(0, 0, read).sum() + w.sum();
+    loss.backward();
+    return loss;
+  };
+  return step;
+}
+
+TEST(StandingMemory, HarmOfWhatNobodyWroteComesBack) {
+  const Replayer replayer = replayer_of(record_blind(half_written(8)));
+  EXPECT_FALSE(replayer.run({}).finite());
+  const VerifyResult proof = verify(replayer);
+  EXPECT_EQ(proof.basis, "survivors");
+  EXPECT_TRUE(proof.bit_exact) << proof.mismatched << " of " << proof.outputs_compared;
+  const SnapshotDoc watched = record(half_written(8)).doc;
+  ASSERT_NE(watched.culprit.op, kNone);
+  EXPECT_EQ(replayer.doc().culprit.op, watched.culprit.op);
+}
+
+TEST(StandingMemory, NothingIsFilledInAStepThatWasWell) {
+  EXPECT_TRUE(replayer_of(record_blind(half_written(4))).run({}).finite());
+}
+
 class Standing : public ::testing::TestWithParam<Failure> {};
 
 TEST_P(Standing, HasTheCulpritOfTheWatchedStep) {

@@ -11,11 +11,11 @@ import sys
 from .base import library, package, programs
 from .base.say import say
 from .base.settings import EXIT_ON_INCIDENT, OFF, REPORTS, Settings, switched_off
-from .commands import explain, explain_run, rehearse, run_options
+from .commands import explain, explain_run, mute, rehearse, run_options
 from .data import prepare, sample
 from .start import launcher, native
 from .start.launcher import USAGE_ERROR
-from .tell import reports
+from .tell import reports, start_line
 
 DOORS = {"view": ("nanquest-viewer",), "collect": ("nanquest-replay", "collect")}
 
@@ -37,72 +37,60 @@ the step and saves nothing.
 """
 
 
-def _whole(text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = -1
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
-    return number
+def _add_run_or_env(verbs, verb: str, text: str) -> None:
+    sub = verbs.add_parser(
+        verb,
+        usage=f"nanquest {verb} [options]" + (" -- COMMAND ..." if verb == "run" else ""),
+        help=text,
+        description=text,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    if verb == "run":
+        sub.add_argument(
+            "--explain",
+            action="store_true",
+            help="replay each incident in the background with the lowest priority, and print its cause in three lines",
+        )
+        sub.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="the program")
+    run_options.add_to(sub)
+
+
+def _add_door(verbs, verb: str, program: str) -> None:
+    """A verb that `main` hands to another program; it is listed here for --help."""
+    verbs.add_parser(verb, help=f"the program {program}; nanquest {verb} --help shows its options", add_help=False)
+
+
+def _add_doctor(verbs) -> None:
+    asked = verbs.add_parser("doctor", help="check what would be observed here, and why not")
+    asked.add_argument("--run-dir", default=Settings.run_dir, metavar="DIR", help="directory for the files (default: %(default)s)")
+    asked.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _parser() -> argparse.ArgumentParser:
+    """The verbs in the order in which people need them."""
     parser = argparse.ArgumentParser(
         prog="nanquest",
+        usage="nanquest [-h] [--version] VERB ...",
         description="NaN forensics for PyTorch programs.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="store_true", help="versions of the package and of its PyTorch")
-    verbs = parser.add_subparsers(
-        dest="verb", metavar="run|explain|replay|view|rehearse|doctor|mute|env|collect|train|prepare|sample|skill"
-    )
+    verbs = parser.add_subparsers(title="verbs", dest="verb", metavar="VERB")
+    _add_run_or_env(verbs, "run", "run a command and observe every PyTorch program in it")
     explain_run.add_to(verbs)
+    _add_door(verbs, "replay", "nanquest-replay, also with --import MODULE, for operators that are written in Python")
+    _add_door(verbs, "view", "nanquest-viewer")
     rehearse.add_to(verbs)
+    _add_doctor(verbs)
+    mute.add_to(verbs)
+    _add_run_or_env(verbs, "env", "print shell commands that set the same up for later programs")
+    _add_door(verbs, "collect", "nanquest-replay collect")
+    _add_door(verbs, "train", "nanquest-trainer, also on the ranks that torchrun started")
     prepare.add_to(verbs)
-    verbs.add_parser(
-        "train",
-        help="the program nanquest-trainer, also on the ranks that torchrun started; nanquest train --help shows its options",
-        add_help=False,
-    )
     sample.add_to(verbs)
-    verbs.add_parser(
-        "replay",
-        help="the program nanquest-replay, also with --import MODULE, for operators that are written in Python; nanquest "
-        "replay --help shows its options",
-        add_help=False,
-    )
-    for verb, program in DOORS.items():  # handled in `main`; listed here for --help
-        verbs.add_parser(verb, help=f"the program {' '.join(program)}; nanquest {verb} --help shows its options", add_help=False)
     verbs.add_parser("skill", help="print how a coding agent uses nanquest")
-    asked = verbs.add_parser("doctor", help="check what would be observed here, and why not")
-    asked.add_argument("--run-dir", default=Settings.run_dir, metavar="DIR", help="directory for the files (default: %(default)s)")
-    asked.add_argument("--json", action="store_true", help="print JSON")
-    mute = verbs.add_parser(
-        "mute",
-        help="do not report this incident again",
-        description="Later runs count incidents of the same operation and module, but do not save or print them. Operation and module are "
-        "only known in steps whose values are checked: all steps at level watch; at level trace the first ones, one in --watch-every, and "
-        "those after an incident. The cause is not known while a program runs, so another cause in the same place is muted too.",
-    )
-    mute.add_argument("what", nargs="?", metavar="SNAPSHOT|VERDICT", help="an incident's file, or what nanquest-replay said of it (.json)")
-    mute.add_argument("--mute-file", default=Settings.mute_file, metavar="FILE", help="default: %(default)s")
-    mute.add_argument("--list", action="store_true", help="list what is muted, with numbers")
-    mute.add_argument("--remove", type=_whole, metavar="N", help="remove entry N")
-    for verb, text in (
-        ("run", "run a command and observe every PyTorch program in it"),
-        ("env", "print shell commands that set the same up for later programs"),
-    ):
-        sub = verbs.add_parser(verb, help=text, description=text, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
-        run_options.add_to(sub)
-        if verb == "run":
-            sub.add_argument(
-                "--explain",
-                action="store_true",
-                help="replay each incident in the background with the lowest priority, and print its cause in three lines",
-            )
-            sub.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="the program")
     return parser
 
 
@@ -129,6 +117,8 @@ def _run(options) -> int:
     except programs.Missing as problem:
         print(f"nanquest: {problem}", file=sys.stderr)
         return USAGE_ERROR
+    if not program.preload:  # it says so itself
+        start_line.say_start(settings)
     reports.note(launched=True)  # meant for a launcher around this one
     folder = reports.new_folder()
     environment[REPORTS] = folder or ""
@@ -184,8 +174,6 @@ def main(arguments: list | None = None) -> int:
 
             return doctor.report(options.run_dir, options.json)
         if options.verb == "mute":
-            from .commands import mute
-
             return mute.command(options.what, options.mute_file, options.list, options.remove)
         if switched_off():
             print(f"# {OFF}={os.environ[OFF]}: nothing is attached")

@@ -11,6 +11,9 @@ from .setting_kinds import Kind, file_to_read, file_to_write, folder_to_write, o
 
 TAPE = 64  # steps of a tape that is asked for without a number
 
+# Headings of --help; a setting without one stands first, as those that most people need.
+RECORD, AFTER, FILES, RANKS = "what is checked and recorded", "after a bad step", "files and messages", "several ranks"
+
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
@@ -24,6 +27,7 @@ class Setting:
     library: bool = False  # whether the library gets it
     alone: object = None  # the value of the option without a value
     none: str = ""  # meaning of the default, if its value can't be shown
+    topic: str = ""  # heading in --help
 
     @property
     def variable(self) -> str:
@@ -48,7 +52,14 @@ SETTINGS = (
         "every value that an operation writes",
         library=True,
     ),
-    Setting("watch_every", 50, whole(), "at level trace, check one step in N as at level watch; 0: none after the first", library=True),
+    Setting(
+        "watch_every",
+        50,
+        whole(),
+        "at level trace, check one step in N as at level watch; 0: none after the first",
+        library=True,
+        topic=RECORD,
+    ),
     Setting("watch_first", 3, whole(), "at level trace, check the first N steps as at level watch", option=False, library=True),
     Setting("watch_after", 10, whole(), "at level trace, check N steps after an incident as at level watch", option=False, library=True),
     Setting(
@@ -57,6 +68,7 @@ SETTINGS = (
         whole(),
         "at level trace, keep the last N steps with all values that their updates overwrote, for damage that shows later; 0: none",
         library=True,
+        topic=RECORD,
     ),
     Setting(
         "keep_percent",
@@ -65,6 +77,7 @@ SETTINGS = (
         "limit for the time of --keep-steps, in percent of the training's time (at least 0.1 ms per step are used); if it takes more, "
         "fewer steps are kept",
         library=True,
+        topic=RECORD,
     ),
     Setting(
         "keep_memory_percent",
@@ -72,6 +85,7 @@ SETTINGS = (
         whole(),
         "limit for the memory of --keep-steps, and for that of --tape, in percent of the free memory; steps that need more are not kept",
         library=True,
+        topic=RECORD,
     ),
     Setting(
         "tape",
@@ -90,20 +104,23 @@ SETTINGS = (
         "The files disappear with the process",
         library=True,
         none="memory",
+        topic=RECORD,
     ),
-    Setting("max_incidents", 16, whole(), "write at most N incident files", library=True),
+    Setting("max_incidents", 16, whole(), "write at most N incident files", library=True, topic=FILES),
     Setting(
         "few_files_from",
         8,
         whole(),
         "with N or more ranks, only selected ranks write full snapshots: the first bad rank, its neighbours and one far away. 0: all ranks do",
         library=True,
+        topic=RANKS,
     ),
     Setting(
         "compare_replicas",
         50,
         whole(),
         "under DistributedDataParallel on CPUs, compare every weight between ranks once in N updates, by its hash; 0: never",
+        topic=RANKS,
     ),
     Setting(
         "record_steps",
@@ -112,6 +129,7 @@ SETTINGS = (
         "save these steps to RUN_DIR/recordings, whether good or bad; steps count from 0",
         library=True,
         none="none",
+        topic=RECORD,
     ),
     Setting(
         "on_incident",
@@ -135,15 +153,17 @@ SETTINGS = (
         "at levels trace and watch, when values of an operation approach the limit of their format: say: print a line; stop: end the "
         "program with exit code 4 before they pass it; off: do not check",
         library=True,
+        topic=AFTER,
     ),
-    Setting("lr_backoff", 0.5, share(), "fallback_fp32 multiplies the learning rate by X"),
-    Setting("skip_limit", 5, whole(1), "end the program with exit code 4 after N skipped batches in a row"),
+    Setting("lr_backoff", 0.5, share(), "fallback_fp32 multiplies the learning rate by X", topic=AFTER),
+    Setting("skip_limit", 5, whole(1), "end the program with exit code 4 after N skipped batches in a row", topic=AFTER),
     Setting(
         "quarantine",
         "",
         file_to_write(),
         "write the samples of bad steps to this file; a DataLoader that draws by index leaves out the samples in it",
         none="none",
+        topic=AFTER,
     ),
     Setting(
         "max_disk",
@@ -153,18 +173,21 @@ SETTINGS = (
         "and the newest file are kept; files soon after another incident are removed first, then the oldest",
         library=True,
         none="no limit",
+        topic=FILES,
     ),
     Setting(
         "mute_file",
         ".nanquest-mute.json",
         file_to_read(),
         "count incidents that this file names, but do not save or print them; see nanquest mute",
+        topic=FILES,
     ),
     Setting(
         "loggers",
         "on",
         one_of("on", "off"),
         "on: also log incidents to the loggers that the program has open (TensorBoard, W&B, MLflow, Lightning's)",
+        topic=FILES,
     ),
     Setting(
         "frozen_weights",
@@ -173,6 +196,7 @@ SETTINGS = (
         "weights that do not train and are mapped from a file (safetensors): reference: snapshots name the file, the byte range and a hash; "
         "embed: snapshots contain them",
         library=True,
+        topic=RECORD,
     ),
 )
 BY_NAME = {setting.name: setting for setting in SETTINGS}

@@ -2,14 +2,43 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
 
 from ..base import programs
 from ..base.muted import entries
+from ..base.settings import Settings
 
 PATIENCE = 15 * 60  # seconds for the diagnosis of a snapshot
+
+
+def _whole(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = -1
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
+    return number
+
+
+def add_to(verbs) -> None:
+    """The verb and its options."""
+    parser = verbs.add_parser(
+        "mute",
+        help="do not report this incident again",
+        description="Later runs count incidents of the same operation and module, but do not save or print them. Operation and module are "
+        "only known in steps whose values are checked: all steps at level watch; at level trace the first ones, one in --watch-every, and "
+        "those after an incident. The cause is not known while a program runs, so another cause in the same place is muted too.",
+    )
+    parser.add_argument(
+        "what", nargs="?", metavar="SNAPSHOT|VERDICT", help="an incident's file, or what nanquest-replay said of it (.json)"
+    )
+    parser.add_argument("--mute-file", default=Settings.mute_file, metavar="FILE", help="default: %(default)s")
+    parser.add_argument("--list", action="store_true", help="list what is muted, with numbers")
+    parser.add_argument("--remove", type=_whole, metavar="N", help="remove entry N")
 
 
 def _verdict(path: str) -> dict:

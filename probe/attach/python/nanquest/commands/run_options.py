@@ -19,12 +19,16 @@ def _reads(kind):
 
 
 def add_to(parser) -> None:
+    """The settings that most people need first, the others by topic."""
+    groups = {"": parser}
     for setting in (setting for setting in SETTINGS if setting.option):
+        if setting.topic not in groups:
+            groups[setting.topic] = parser.add_argument_group(setting.topic)
         kind = setting.kind
         several = {"choices": kind.values} if kind.values else {"type": _reads(kind), "metavar": kind.metavar}
         alone = {"nargs": "?", "const": setting.alone} if setting.alone is not None else {}
         text = f"{setting.help} (default: {setting.default_text})".replace("%", "%%")
-        parser.add_argument(setting.flag, default=setting.default, help=text, **several, **alone)
+        groups[setting.topic].add_argument(setting.flag, default=setting.default, help=text, **several, **alone)
 
 
 def settings_of(options) -> Settings:

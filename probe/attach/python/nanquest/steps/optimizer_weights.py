@@ -9,6 +9,9 @@ import torch
 from ..pytorch.names import is_plain
 from ..pytorch.shards import any_sharded, own_part, part_with_gradient, renew_gradient
 
+_NUMBERS = (float, int, bool, tuple)
+_GROUPS = 32  # so many groups' settings are compared
+
 
 class _Weights:
     """The weights of one optimizer, and the library's numbers for those that it can look at."""
@@ -18,12 +21,19 @@ class _Weights:
         self.ids, self.names = ids, names
         self.replicas = None  # replicas.Replicas' own: modules whose weights these are
         self.state = None  # its state when it was named
+        self._settings = None  # in its last update
         self._seen = [number >= 0 for number in numbers]
         self._all_seen = all(self._seen)
         self._sharded = any_sharded(parameters)
         own = -2 - id(optimizer) % (1 << 62)
         # An optimizer without such weights must still be distinguished from the next one.
         self.numbers = [number for number in numbers if number >= 0] or [own]
+
+    def other_settings(self, groups) -> bool:
+        """Whether a number among its settings is another than in its last update; rates have schedules, and don't count."""
+        settings = [[it for key, it in group.items() if key != "lr" and type(it) in _NUMBERS] for group in groups[:_GROUPS]]
+        before, self._settings = self._settings, settings
+        return settings != before and before is not None
 
     def tensors(self, parameters):
         seen = self._seen_of(parameters)

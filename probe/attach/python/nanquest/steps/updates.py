@@ -76,6 +76,8 @@ class Updates:
         if attachment.rehearsal is not None:
             attachment.rehearsal.before_update(optimizer)
         tensors = weights.tensors(parameters)
+        if weights.other_settings(optimizer.param_groups):
+            attachment.ops.setting_changed()
         answer = attachment.ops.before_update(*self._facts(optimizer), tensors, weights.numbers, follow)
         if self._leaves_out(attachment, answer, in_closure=follow):
             self._skip(optimizer)

@@ -1,0 +1,18 @@
+"""The line that `nanquest run` prints before the program starts."""
+
+from __future__ import annotations
+
+from ..base.run_directory import shorter
+from ..base.say import say
+
+WHAT = {  # what a level does and costs; docs/evidence.md has the figures
+    "guard": "checks loss and gradients (about 1 % of a CPU's time, more on a GPU)",
+    "trace": "records every step (a few percent of a CPU's time, more on a GPU)",
+    "watch": "checks every value (a quarter more time on a CPU, several times as much on a GPU)",
+}
+
+
+def say_start(settings) -> None:
+    """One line on stderr: the level, what it costs, where files go, how to see more."""
+    files = "no files" if settings.level == "guard" else f"files go to {shorter(settings.run_dir)}"
+    say(f"level {settings.level}: {WHAT[settings.level]}; {files}; nanquest run --help shows more")
