@@ -74,7 +74,7 @@ if(NANQUEST_OLDER_SYSTEM)
   if(TARGET nanquest_viewer_app)
     set_target_properties(nanquest-viewer PROPERTIES INSTALL_RPATH "$ORIGIN")
     target_link_options(nanquest-viewer PRIVATE -static-libstdc++ -Wl,--as-needed)
-    target_link_libraries(nanquest-viewer PRIVATE nanquest_older_libraries)
+    target_link_libraries(nanquest-viewer PRIVATE nanquest_older_libraries -lpthread)  # not in the C library before 2.34
     install(FILES "${_libraries}/libglfw.so.3" DESTINATION nanquest/lib COMPONENT python)
   endif()
 endif()

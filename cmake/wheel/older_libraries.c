@@ -1,6 +1,9 @@
 /* What the wheel's libraries and programs use of glibc and what has changed since 2.28, by what every glibc has. They are compiled with
    this machine's headers, and linked with an older system's C library (sysroot.sh) and with this file: what it does not define
    and the older library does not have is an error of the linker. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 
 #define HIDDEN __attribute__((visibility("hidden")))
@@ -34,3 +37,10 @@ HIDDEN int fstatat(int folder, const char* path, struct stat* found, int flags) 
 
 /* Since 2.32: whether there is one thread. Never so, for libraries. */
 HIDDEN char __libc_single_threaded = 0;
+
+/* Since 2.36: what std::random_device reads. */
+HIDDEN uint32_t arc4random(void) {
+  uint32_t number;
+  if (getentropy(&number, sizeof number) != 0) abort();
+  return number;
+}
