@@ -7,8 +7,27 @@ void AttachSession::remember_damage() {
   if (machine_.reported() && check_.damaged() < tensors_.size()) check_.left_behind(check_.bad_now());
 }
 
+std::string AttachSession::last_writer_of(const at::Tensor& memory) {
+  if (!on_record() || !memory.defined() || !memory.has_storage()) return "";
+  const c10::StorageImpl* const storage = memory.storage().unsafeGetStorageImpl();
+  if (!rounds_->recorder().wrote(storage)) return "";
+  const record::Step& recorded = *rounds_->now();
+  return std::string(recorded.ops[recorded.slots[recorded.slots.find(storage)].writer].traits->name);
+}
+
+Fact AttachSession::bad_after_update(Fact::Kind kind, std::string_view word, const NamedList& list) {
+  const StateCheck::Names bad = check_.bad_now(word);
+  if (bad.empty()) return {kind};
+  const at::Tensor memory = list.named(bad.front().substr(word.size() + 1));
+  return {.kind = kind,
+          .name = bad.front(),
+          .more = last_writer_of(memory),
+          .number = static_cast<std::int64_t>(bad.size()) - 1};
+}
+
 Facts AttachSession::damage_of_update() {
-  if (!history_.after_update(step())) return {{Fact::weight_bad}};
+  if (!history_.after_update(step()))
+    return {bad_after_update(Fact::weight_bad, StateCheck::kParameter, tensors_.names().parameters)};
   const bool recorded = machine_.on_record();
   if (recorded) trace_.weights_finite = history_.measured();
   // A fused optimizer is passed overflowed gradients as memory to write, and skips the update itself.
@@ -17,7 +36,8 @@ Facts AttachSession::damage_of_update() {
     return {{Fact::update_wrote_bad}};
   const auto moment = check_.bad_after(step(), StateCheck::kMoment);
   if (recorded && moment) trace_.states_finite = moment->empty();
-  if (moment && !moment->empty()) return {{Fact::moment_bad, *moment}};
+  if (moment && !moment->empty())
+    return {bad_after_update(Fact::moment_bad, StateCheck::kMoment, tensors_.names().states)};
   return {};
 }
 

@@ -291,10 +291,15 @@ class AttachSession : public OpSink {
   /// State that is bad at a boundary of the step (its gate; after its update) and was not bad before.
   void report_damage(StepAnswer& answer, bool update_made);
   Facts damage_of_update();
+  /// What of the state is bad after the update, and the op that wrote the first of it.
+  Fact bad_after_update(Fact::Kind kind, std::string_view word, const NamedList& list);
+  /// The op of the running step that wrote this memory last; "" if that is not on record.
+  std::string last_writer_of(const at::Tensor& memory);
   Facts damage_of_passes();
   /// The step has its update, and another one is about to begin: what ran in between is the step's.
   void look_between(StepAnswer& answer);
   Facts damage_between();
+  std::vector<SlotId> received_between(const TraceGraph& graph) const;
   /// Of the state that has a name: what ops from `first` on wrote. Names begin with StateCheck's words.
   NamedTensors state_written(std::size_t first, bool weights_too);
   /// Other memory that they wrote and that is still there, but for gradients and the batch.

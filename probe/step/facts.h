@@ -29,8 +29,8 @@ struct Fact {
     spoiled_between,   ///< `name` and `number` more, between the update and the next pass, by the op `more`
     only_buffer_spoiled,  ///< `name`; loss and gradients are finite
     hidden_overflow,
-    weight_bad,        ///< after the update
-    moment_bad,        ///< `name`, after the update
+    weight_bad,        ///< `name` and `number` more after the update; the op `more` wrote it
+    moment_bad,        ///< the same
     update_wrote_bad,  ///< a watched update
     forecast,          ///< `name`: what is about to leave its range
     rank_found_bad,    ///< rank `number`

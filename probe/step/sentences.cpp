@@ -34,8 +34,8 @@ constexpr std::pair<Fact::Kind, std::string_view> kSentences[] = {
      "bad anew, as step {since}: {name}; such steps are counted as incidents, and get no file"},
     {Fact::only_buffer_spoiled, "buffer {name} became NaN or Inf, although loss and gradients are finite"},
     {Fact::hidden_overflow, "an overflow that reaches neither loss nor gradients"},
-    {Fact::weight_bad, "a weight is NaN or Inf after the update"},
-    {Fact::moment_bad, "{name} is NaN or Inf after the update"},
+    {Fact::weight_bad, "{a_weight}{others} NaN or Inf after the update{written_by}"},
+    {Fact::moment_bad, "{name}{others} NaN or Inf after the update{written_by}"},
     {Fact::update_wrote_bad, "the update wrote NaN or Inf"},
     {Fact::forecast, "forecast: {name}"},
     {Fact::rank_found_bad, "rank {number} found it not finite"},
@@ -108,6 +108,8 @@ std::string in_words(double number) {
 std::string filled(std::string_view word, const Fact& fact) {
   const std::string number = std::to_string(fact.number);
   if (word == "name") return fact.name;
+  if (word == "a_weight") return fact.name.empty() ? "a weight" : fact.name;
+  if (word == "written_by") return fact.more.empty() ? "" : ", which " + fact.more + " wrote";
   if (word == "more") return fact.more;
   if (word == "number") return number;
   if (word == "since") return std::to_string(fact.since);

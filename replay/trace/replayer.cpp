@@ -20,6 +20,30 @@
 
 namespace nanquest {
 
+namespace {
+
+constexpr double kFill = std::numeric_limits<double>::quiet_NaN();
+
+/// Whether the hashes of new memory that nobody had written show that it was full of NaN.
+bool was_filled(const SnapshotDoc& doc) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 24;  // elements
+  return std::any_of(doc.ops.begin(), doc.ops.end(), [&](const OpRow& op) {
+    const TensorRow* row = op.flags & kOpUninitialised ? find_row(doc, TensorId{op.first_output}) : nullptr;
+    const StatsRow* stats = row ? find_row(doc, StatsId{row->stats}) : nullptr;
+    if (!stats || !stats->has_hash) return false;
+    std::int64_t elements = 1;
+    for (const std::int64_t size : row->sizes) {
+      if (size <= 0 || size > kMost / elements) return false;
+      elements *= size;
+    }
+    const at::ScalarType type = scalar_type_of(row->dtype);
+    if (!c10::isFloatingType(type)) return false;
+    return trace::measure(at::full(row->sizes, kFill, type), false, true, doc.hash_kind).hash == stats->hash;
+  });
+}
+
+}  // namespace
+
 Result<at::Tensor> read_as_tensor(const SnapshotReader& file, const std::string& path) {
   Result<TensorData> read = file.read_tensor(path);
   if (!read) return read.error();
@@ -103,7 +127,7 @@ SnapshotDoc Replayer::Impl::filled_in() {
   const bool lost =
       !harmed && (bad(with.loss) || std::any_of(with.gradients.begin(), with.gradients.end(), bad));
   if (!lost || std::none_of(with.ops.begin(), with.ops.end(), handed_out)) return with;
-  planned->unwritten = std::numeric_limits<double>::quiet_NaN();
+  planned->unwritten = kFill;
   SnapshotDoc again = trace::fill(*this, &harmed);
   if (harmed) return again;
   planned->unwritten.reset();
@@ -113,6 +137,7 @@ SnapshotDoc Replayer::Impl::filled_in() {
 void Replayer::Impl::complete() {
   const SnapshotDoc& doc = recorded();
   const bool lacks = doc.culprit.op == kNone && doc.culprit.value.empty() && lacks_statistics(doc);
+  if (!lacks && !doc.culprit.value.empty() && was_filled(doc)) planned->unwritten = kFill;
   const bool unjudged = !lacks && trace::has_unjudged_births(doc);
   SnapshotDoc with = lacks ? filled_in() : unjudged ? trace::judge_births(*this) : doc;
   const bool looked =

@@ -341,6 +341,14 @@ TEST(StandingMemory, HarmOfWhatNobodyWroteComesBack) {
   EXPECT_EQ(replayer.doc().culprit.op, watched.culprit.op);
 }
 
+TEST(StandingMemory, AWatchedStepComesBackByTheHashOfItsMemory) {
+  const Replayer replayer = replayer_of(record(half_written(8)));
+  EXPECT_FALSE(replayer.run({}).finite());
+  const VerifyResult proof = verify(replayer);
+  EXPECT_EQ(proof.basis, "every_output");
+  EXPECT_TRUE(proof.bit_exact) << proof.mismatched << " of " << proof.outputs_compared;
+}
+
 TEST(StandingMemory, NothingIsFilledInAStepThatWasWell) {
   EXPECT_TRUE(replayer_of(record_blind(half_written(4))).run({}).finite());
 }
