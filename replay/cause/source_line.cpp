@@ -220,11 +220,19 @@ bool is_operand(const std::string& text) {
   return end_of_operand(text, 0) == text.size() && !std::isdigit(static_cast<unsigned char>(text[0]));
 }
 
+bool calls(const std::string& expression) {
+  for (std::size_t i = 1; i < expression.size(); ++i)
+    if (expression[i] == '(' &&
+        (is_word(expression[i - 1]) || expression[i - 1] == ')' || expression[i - 1] == ']'))
+      return true;
+  return false;
+}
+
 /// `with` for this expression; what is computed in a call is computed once, however often it is used.
 std::string filled(const std::string& with, const std::string& expression) {
   constexpr std::string_view kName = "argument";
   const bool once = with.find("{}", with.find("{}") + 1) == std::string::npos;
-  const bool named = !once && expression.find('(') != std::string::npos;
+  const bool named = !once && calls(expression);
   std::string text;
   std::size_t used = 0;
   for (std::size_t i = 0; i < with.size(); ++i) {
