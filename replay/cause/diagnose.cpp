@@ -14,6 +14,7 @@
 #include "replay/cause/ranks.h"
 #include "replay/cause/region.h"
 #include "replay/cause/samples.h"
+#include "replay/cause/source_patch.h"
 #include "replay/cause/twin_facts.h"
 #include "replay/lab/lab.h"
 #include "replay/verdict/confidence.h"
@@ -21,6 +22,19 @@
 
 namespace nanquest {
 namespace {
+
+/// Frames of an op, innermost first. The engine called a backward op: the line to show is that of the op it
+/// differentiates.
+std::vector<std::string> stack_of(const Case& c, const OpRow& op) {
+  std::vector<std::string> stack;
+  const OpRow* forward = op.forward_op == kNone ? nullptr : &c.doc().ops[op.forward_op];
+  for (const OpRow* from : {forward, &op}) {
+    if (!from || from->stack == kNone) continue;
+    const std::vector<std::string>& frames = c.doc().stacks[from->stack];
+    stack.insert(stack.end(), frames.begin(), frames.end());
+  }
+  return stack;
+}
 
 constexpr const char* kWhichEarlierStep = "which earlier step wrote the bad value";
 
@@ -32,13 +46,7 @@ CulpritInfo culprit_info(const Case& c, std::int32_t index) {
     info.op = op->name;
     info.node = op->node;
     info.module = c.module_of(index);
-    // The engine called a backward op: the line to show is that of the op it differentiates.
-    const OpRow* forward = op->forward_op == kNone ? nullptr : &c.doc().ops[op->forward_op];
-    for (const OpRow* from : {forward, op}) {
-      if (!from || from->stack == kNone) continue;
-      const std::vector<std::string>& frames = c.doc().stacks[from->stack];
-      info.stack.insert(info.stack.end(), frames.begin(), frames.end());
-    }
+    info.stack = stack_of(c, *op);
   }
   info.tensor = culprit.tensor_name;
   info.part = part_of(c.doc(), culprit.tensor_name);
@@ -47,6 +55,19 @@ CulpritInfo culprit_info(const Case& c, std::int32_t index) {
   info.count = culprit.count;
   info.first = culprit.first;
   return info;
+}
+
+/// The fix as a patch of the program, or why there is none.
+void add_patch(const Case& c, const FixSearch& search, Verdict& v) {
+  if (!v.fix) return;
+  const OpRow* op = search.edit ? c.row(search.edit->row) : nullptr;
+  if (!op) {
+    v.fix->no_patch = "the change that was tried is not one expression of the program";
+    return;
+  }
+  SourcePatch patch = source_patch(*search.edit, stack_of(c, *op), v.snapshot);
+  v.fix->patch = std::move(patch.diff);
+  v.fix->no_patch = std::move(patch.none);
 }
 
 Blamed blamed(const Case& c, const Suspect& suspect) {
@@ -227,6 +248,7 @@ void judge(const Case& c, const DiagnoseOptions& options, Verdict& v) {
   add_bf16_advice(finding, search, v);
   if (v.fix)
     v.fix->advice = v.advice.empty() ? "What made this step finite: " + v.fix->change + "." : v.advice;
+  add_patch(c, search, v);
   add_samples(c, finding, options, v);
   add_not_tested(c, search, options, v);
   if (runs) look_into_region(c, options, v);

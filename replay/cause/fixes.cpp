@@ -210,6 +210,7 @@ class Search {
     for (const Helped& h : helped_) {
       if (!h.placebo_failed || !minimal(h)) continue;
       out_.fix = Fix{h.change.text, finding_.advice, Scope::step, true, true, true};
+      out_.edit = h.change.edit;
       return;
     }
   }

@@ -14,6 +14,7 @@ namespace nanquest {
 struct FixSearch {
   std::vector<Counterfactual> tried;
   std::optional<Fix> fix;
+  std::optional<SourceEdit> edit;  ///< `fix` in the program
   std::vector<std::string> notes;  ///< what could not be tested and why
   bool finite_in_bf16 = false;     ///< the whole step in bf16 was tried and is finite
 };

@@ -38,6 +38,7 @@ struct DiagnoseArguments {
   bool no_files = false, no_fixes = false;
   bool brief = false;                ///< three lines
   bool full = false;                 ///< all evidence and trials
+  std::string patch;                 ///< file for the fix as a patch; "": none
   double budget = 0;                 ///< seconds; 0: 20 times the step, at least 30
   std::vector<std::string> without;  ///< words of causes that are not asked
 };

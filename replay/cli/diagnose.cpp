@@ -28,6 +28,16 @@ void write_files_beside(const Common& common, const Case& c, const Verdict& verd
   if (runs) keep(write_replay_file(c, stem + ".replay.h5"));
 }
 
+/// With --patch: writes the fix as a patch, or says why there is none.
+void write_patch(const std::string& path, const Verdict& verdict) {
+  if (path.empty()) return;
+  if (verdict.fix && !verdict.fix->patch.empty())
+    return keep(write_file_atomically(path, verdict.fix->patch));
+  const std::string why =
+      verdict.fix ? verdict.fix->no_patch : "nothing that was tried is known to fix this step";
+  std::fprintf(stderr, "nanquest-replay: no patch: %s\n", why.c_str());
+}
+
 /// How the file was changed after its run wrote it: its verdict depends on that.
 void add_sharing(const SnapshotDoc& doc, Verdict& verdict) {
   for (const auto& [what, text] : sharing_lines(sharing_of(doc)))
@@ -82,6 +92,7 @@ int diagnosed(const Common& common, const DiagnoseArguments& arguments, const st
   add_sharing(c.doc(), verdict);
   progress.clear();
   if (!arguments.no_files) write_files_beside(common, c, verdict, runs);
+  write_patch(arguments.patch, verdict);
   const std::string text = common.json ? to_json(verdict)
                            : arguments.brief
                                ? to_brief(verdict)

@@ -117,6 +117,10 @@ void add_diagnose_flags(CLI::App& app, Arguments& a) {
   app.add_flag("--no-fixes", a.diagnose.no_fixes, "Don't try fixes");
   app.add_flag("--full", a.diagnose.full, "Print all evidence and everything that was tried");
   app.add_flag("--brief", a.diagnose.brief, "Three lines: what, why, what to do")->excludes("--full");
+  app.add_option(
+         "--patch", a.diagnose.patch,
+         "Write the fix that was tried as a patch of the program (patch -p0 < FILE); nothing is applied")
+      ->type_name("FILE");
   app.add_option("--without", a.diagnose.without,
                  "Don't ask this cause (LOG_ZERO): what is said where the right cause is not known")
       ->check(is_cause)

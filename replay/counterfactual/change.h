@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "probe/trace/samples.h"
+#include "replay/counterfactual/source_edit.h"
 #include "replay/lab/format_half.h"
 #include "replay/trace/replayer.h"
 #include "replay/verdict/words.h"
@@ -43,6 +44,7 @@ struct Change {
   /// verified).
   std::vector<RunOptions> placebo;  ///< none or one
   std::string placebo_text;
+  std::optional<SourceEdit> edit = {};  ///< the same in the program; nothing if one line of it is not enough
 };
 
 /// Name of a precision as people write it: "fp32".

@@ -1,5 +1,6 @@
 #include <ATen/ATen.h>
 
+#include <charconv>
 #include <cmath>
 #include <functional>
 
@@ -156,6 +157,46 @@ Change writing_argument(const Case& c, std::int32_t op, std::string_view argumen
   return change;
 }
 
+/// The shortest text of a number that reads back as the same double.
+std::string exact_text(double value) {
+  char text[32];
+  const auto end = std::to_chars(std::begin(text), std::end(text), value).ptr;
+  return {text, end};
+}
+
+/// What `write` does to argument `argument` of `op`, in Python: `with`, as in SourceEdit.
+SourceEdit edit_of(const Case& c, std::int32_t op, std::string_view argument, std::string with) {
+  return {
+      plain_name(*c.row(op)), op, argument_position(*c.row(op), argument).value_or(0), {}, std::move(with)};
+}
+
+/// `guard` in Python for this argument: a clamp, where no element lies below what the guard moves.
+std::string guard_in_python(const at::Tensor& t, Guard guard, at::ScalarType type) {
+  const bool ordered = t.defined() && t.numel() > 0;
+  const double low = ordered ? wide(t).min().item<double>() : -1;
+  const auto raised = [low](double eps) {
+    const std::string e = exact_text(eps);
+    return low >= 0 ? "{}.clamp(min=" + e + ")" : "{}.masked_fill(({} >= 0) & ({} < " + e + "), " + e + ")";
+  };
+  const std::string unit = exact_text(unit_eps(type));
+  switch (guard) {
+    case Guard::zero_to_eps:
+      return raised(format_tiny(at::empty({0}, type)).value_or(1));
+    case Guard::zero_to_one:
+      // A count has no numbers between 0 and 1, which a clamp would move.
+      return low >= 0 && at::equal(wide(t), wide(t).round()) ? "{}.clamp(min=1)"
+                                                             : "{}.masked_fill({} == 0, 1)";
+    case Guard::minus_one_to_eps:
+      return low >= -1 ? "{}.clamp(min=-1 + " + unit + ")" : "";
+    case Guard::zero_to_safe_root:
+      return raised(root_eps(type));
+    case Guard::unit_inwards:
+      return low >= -1 && wide(t).max().item<double>() <= 1 ? "{}.clamp(-1 + " + unit + ", 1 - " + unit + ")"
+                                                            : "";
+  }
+  return "";
+}
+
 /// A number close to 1 or -1, but not equal, as "1 - 0.0005".
 std::string bound_text(double bound) {
   const double one = bound < 0 ? -1 : 1;
@@ -174,9 +215,15 @@ std::string interval_text(double low, double high) {
 }  // namespace
 
 Change guard_argument(const Case& c, std::int32_t op, std::string_view argument, Guard guard) {
-  return writing_argument(
-      c, op, argument, guard_text(guard),
-      [guard, type = type_of(c, op, argument)](const at::Tensor& t) { apply(t, guard, type); });
+  const at::ScalarType type = type_of(c, op, argument);
+  Change change = writing_argument(c, op, argument, guard_text(guard),
+                                   [guard, type](const at::Tensor& t) { apply(t, guard, type); });
+  const auto position = argument_position(*c.row(op), argument);
+  const std::vector<c10::IValue>& given = c.values(op).arguments;
+  if (!position || *position >= given.size()) return change;
+  std::string with = guard_in_python(tensor_of(given[*position]), guard, type);
+  if (!with.empty()) change.edit = edit_of(c, op, argument, std::move(with));
+  return change;
 }
 
 Change clamp_argument(const Case& c, std::int32_t op, std::string_view argument, double low, double high) {
@@ -185,8 +232,13 @@ Change clamp_argument(const Case& c, std::int32_t op, std::string_view argument,
     if (!std::isnan(low)) t.masked_fill_(t < low, low);
     if (!std::isnan(high)) t.masked_fill_(t > high, high);
   };
-  return writing_argument(c, op, argument, "elements clamped to " + interval_text(low, high) + " before ",
-                          clamp);
+  Change change = writing_argument(c, op, argument,
+                                   "elements clamped to " + interval_text(low, high) + " before ", clamp);
+  std::string with = "{}.clamp(";
+  if (!std::isnan(low)) with += "min=" + exact_text(low);
+  if (!std::isnan(high)) with += (std::isnan(low) ? "max=" : ", max=") + exact_text(high);
+  change.edit = edit_of(c, op, argument, with + ")");
+  return change;
 }
 
 Change regularise_matrix(const Case& c, std::int32_t op, std::string_view argument) {

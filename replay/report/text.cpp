@@ -42,6 +42,11 @@ class Page {
     }
   }
 
+  /// Lines that must not be wrapped or moved: a person may copy them.
+  void verbatim(const std::string& label, const std::string& lines) {
+    text_ += paint("1", label) + '\n' + lines;
+  }
+
   const std::string& text() const { return text_; }
 
  private:
@@ -100,6 +105,8 @@ void answers(Page& page, const Verdict& v, bool full) {
     page.block("tried", fix_text(*v.fix));
   else if (!full)
     page.block("tried", "nothing that was tried fixes this step");
+  if (full && v.fix && !v.fix->no_patch.empty()) page.block("patch", "none: " + v.fix->no_patch);
+  if (full && v.fix && !v.fix->patch.empty()) page.verbatim("patch", v.fix->patch);
   samples(page, v);
   if (v.root) page.block("root", root_text(*v.root), v.root->change.empty() ? "1;33" : "1;32");
   page.block("confidence", confidence_text(v), "1", 1);

@@ -44,6 +44,9 @@ struct Fix {
   bool verified = false;        ///< finite with it, the placebo failed, and nothing smaller is a fix
   bool placebo_failed = false;  ///< a control change of the same size did not fix it
   bool minimal = false;
+  std::string patch =
+      {};  ///< the same change as a unified diff of the program's own file; "" if there is none
+  std::string no_patch = {};  ///< why there is none, in one sentence; "" in older files
 };
 
 /// A step that was replayed on another kind of device than recorded, or on the same one with other bits
