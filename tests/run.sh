@@ -27,7 +27,8 @@ Options:
   --asan          the sanitizer build instead of the release build
   --debug         the unoptimised build instead of the release build
   --tidy          clang-tidy instead of the tests: over what differs from origin/main, or, where that is here, over what the last ten
-                  commits brought (NANQUEST_TIDY_BASE names another revision). With --night over all sources
+                  commits brought (NANQUEST_TIDY_BASE names another revision); the twelve units changed last at most. With --night
+                  over all sources
   --torch-2.11    the oldest LibTorch instead of the pinned one
   --wheel         builds one Python package for several minor versions of torch, such as 2.11,2.15, each in a folder build-wheel-MINOR
   --jobs N        compile jobs and tests at a time (default: processors, at most one for each 2 GiB of memory)

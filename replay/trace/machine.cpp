@@ -8,8 +8,7 @@
 #include "replay/trace/machine_call.h"
 #include "replay/trace/operators.h"
 
-namespace nanquest {
-namespace trace {
+namespace nanquest::trace {
 namespace {
 
 /// The message of the exception that is being handled, without LibTorch's C++ backtrace, on one line.
@@ -32,52 +31,6 @@ std::string current_message() {
 
 }  // namespace
 
-/// The longest of these module paths that covers the op; null if none does.
-static const Precision* covering_module(const TraceGraph& graph, OpId op,
-                                        const std::map<std::string, Precision>& modules) {
-  const std::string_view path = graph.module_of(op);
-  std::size_t best = 0;
-  const Precision* found = nullptr;
-  for (const auto& [module, precision] : modules) {
-    const bool covers = module.empty() || path == module || path.starts_with(module + ".");
-    if (!covers || module.size() + 1 <= best) continue;
-    best = module.size() + 1;
-    found = &precision;
-  }
-  return found;
-}
-
-}  // namespace trace
-
-PerRow<OpRow, Precision> precision_of_ops(const TraceGraph& graph, Precision general, const TraceEdit& edit) {
-  PerRow<OpRow, Precision> result(graph.doc().ops.size(), general);
-  if (!edit.module_precision.empty())
-    for (const OpId op : graph.ops())
-      if (const Precision* own = trace::covering_module(graph, op, edit.module_precision)) result[op] = *own;
-  for (const auto& [op, precision] : edit.op_precision)
-    if (result.holds(OpId{op})) result[OpId{op}] = precision;
-  return result;
-}
-
-OpId TraceEdit::first_op(const TraceGraph& graph) const {
-  OpId first = graph.end();
-  const auto add = [&](std::int32_t op) { first = std::min(first, OpId{op}); };
-  if (!op_precision.empty()) add(op_precision.begin()->first);
-  if (!op_edit.empty()) add(op_edit.begin()->first);
-  if (!output_edit.empty()) add(output_edit.begin()->first);
-  for (const auto& [slot, edit] : slot_edit) {
-    if (slot < 0 || static_cast<std::size_t>(slot) >= graph.doc().slots.size()) continue;
-    if (!graph.reads(SlotId{slot}).empty()) first = std::min(first, graph.reads(SlotId{slot}).front().op);
-    if (!graph.writes(SlotId{slot}).empty()) first = std::min(first, graph.writes(SlotId{slot}).front().op);
-  }
-  if (!module_precision.empty())
-    for (const OpId op : graph.ops())
-      if (op < first && trace::covering_module(graph, op, module_precision)) first = op;
-  return first;
-}
-
-namespace trace {
-
 Machine::Machine(const SnapshotDoc& doc, const TracePlan& plan, const DataSource& source, Precision precision,
                  const TraceEdit& edit, c10::Device device)
     : Machine(doc, plan, source, precision, edit, SlotStore(doc, plan, source, precision, device)) {}
@@ -87,6 +40,7 @@ Machine::Machine(const SnapshotDoc& doc, const TracePlan& plan, const DataSource
     : doc_(doc),
       plan_(plan),
       source_(source),
+      recorded_(doc, source),
       edit_(edit),
       precision_(precision_of_ops(plan.graph, precision, edit)),
       first_changed_(precision == Precision::as_recorded ? edit.first_op(plan.graph) : OpId{0}),
@@ -235,5 +189,4 @@ std::vector<at::Tensor> Machine::written(OpId id) {
   return views(plan_of(id).written);
 }
 
-}  // namespace trace
-}  // namespace nanquest
+}  // namespace nanquest::trace

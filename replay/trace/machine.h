@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "replay/trace/plan.h"
+#include "replay/trace/recorded_results.h"
 #include "replay/trace/replayer.h"
 #include "replay/trace/slots.h"
 
@@ -72,13 +73,6 @@ class Machine {
   void put_stand_in(OpId op, const std::vector<at::Tensor>& given);
   std::vector<at::Tensor> own_written(OpId op);
   void isolate(const OpPlan& op, Call& call, StepOutcome& out) const;
-  /// The recorded results of an op that can't be executed again: values of a row right after the op.
-  struct Stored {
-    TensorId row;
-    at::Tensor tensor;
-  };
-  at::Tensor stored(TensorId row, const std::string& path) const;
-  std::vector<Stored> stored_values(OpId op) const;
   void substitute(OpId op, StepOutcome& out, bool isolated);
   void set_generator(OpId op) const;
   bool touches_mixed(const OpPlan& op) const;
@@ -100,13 +94,11 @@ class Machine {
   const SnapshotDoc& doc_;
   const TracePlan& plan_;
   DataSource source_;
+  RecordedResults recorded_;
   const TraceEdit& edit_;
   PerRow<OpRow, Precision> precision_;
   OpId first_changed_;  ///< from here on values may differ from the recorded ones
   SlotStore slots_;
 };
-
-/// A stored tensor's bytes seen as what `row` describes, contiguous. Throws if there are too few.
-at::Tensor as_row(const TensorRow& row, const at::Tensor& stored);
 
 }  // namespace nanquest::trace

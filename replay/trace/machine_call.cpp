@@ -143,7 +143,7 @@ void Machine::execute(OpId id, Precision p, Call& call) {
     const at::ScalarType wide = target_type(scalar_type_of(slots_.row(row).dtype), p);
     at::Tensor drawn;
     if (drawn_elsewhere)
-      for (const Stored& s : stored_values(id)) drawn = s.tensor;  // only the mask is stored
+      for (const auto& value : recorded_.of(id, op)) drawn = value.tensor;  // only the mask is stored
     if (mask_then_widen(name, call.inputs.read(row, wide), drawn, call.stack)) return;
   }
   if (p != Precision::as_recorded && compute_wide(name, call.stack)) return;

@@ -1,5 +1,7 @@
-// Machine: ops that were recorded on a device that is missing here: what a CPU can compute of them.
+// Machine: ops that can't run here as they were recorded: what a CPU can compute of those of a device, and
+// what takes its recorded results.
 #include <algorithm>
+#include <stdexcept>
 
 #include "probe/tensor/tensor_scan.h"
 #include "replay/trace/attention.h"
@@ -62,6 +64,62 @@ void Machine::take_recorded(OpId id, bool isolated, StepOutcome& out) try {
   taken.note = "its recorded outputs were used: " + out.error;
   out = std::move(taken);
 } catch (const std::exception&) {  // the reason of its failure says more
+}
+
+void Machine::substitute(OpId id, StepOutcome& out, bool isolated) {
+  const OpRow& row = get(doc_, id);
+  const OpPlan& op = plan_of(id);
+  const bool host = (row.flags & kOpHostWrite) != 0;
+  if (!op.sound) throw std::runtime_error(op.problem);
+  const std::vector<RecordedResults::Value> values = recorded_.of(id, op);
+  if (host && values.empty()) throw std::runtime_error("the bytes of a host write are missing");
+
+  // A result must not keep its old value although the op wrote it.
+  for (const TensorId written : op.written) {
+    bool covered = !written;
+    for (const auto& s : values) covered = covered || slots_.row(s.row).slot == slots_.row(written).slot;
+    if (!covered && !(row.flags & kOpUninitialised))
+      throw std::runtime_error(
+          op.problem.empty() ? "it can't be executed again and what it wrote was not stored" : op.problem);
+  }
+  if (isolated) {
+    const auto find = [&](TensorId wanted) -> at::Tensor {
+      for (const auto& s : values)
+        if (s.row == wanted) return s.tensor;
+      for (const auto& s : values)
+        if (wanted && slots_.row(s.row).slot == slots_.row(wanted).slot) return s.tensor;
+      return {};
+    };
+    for (const TensorId wanted : op.outputs) out.outputs.push_back(find(wanted));
+    for (const TensorId wanted : op.written) out.written.push_back(find(wanted));
+  } else {
+    for (const auto& s : values) {
+      if (!slots_.available(s.row)) slots_.allocate(s.row);
+      slots_.widen(s.row, target_type(s.tensor.scalar_type(), precision_of(id)));
+      slots_.store(s.row, s.tensor);
+    }
+  }
+  out.ran = host;
+  out.substituted = !host;
+}
+
+std::vector<at::Tensor> Machine::given_to_stand_in(OpId id) {
+  const auto found = edit_.stand_ins.find(id.row());
+  if (found == edit_.stand_ins.end()) return {};
+  std::vector<at::Tensor> given = views(found->second.reads);
+  for (at::Tensor& tensor : given)  // the op may overwrite its inputs
+    if (tensor.defined()) tensor = tensor.resolve_conj().resolve_neg().clone();
+  return given;
+}
+
+void Machine::put_stand_in(OpId id, const std::vector<at::Tensor>& given) {
+  const auto found = edit_.stand_ins.find(id.row());
+  if (found == edit_.stand_ins.end() || !found->second.put) return;
+  try {
+    std::vector<at::Tensor> tensors = own_written(id);
+    found->second.put(given, tensors);
+  } catch (const std::exception&) {  // the given result does not fit: the recorded one stays
+  }
 }
 
 }  // namespace nanquest::trace

@@ -79,6 +79,13 @@ class SettingsTest(AttachTest):
             self.assertIn(f"option {name} is ", torch.ops.nanquest.start(json.dumps({**whole, name: {"of": ["no", "kind"]}} if name != "config" else {**whole, name: 3})))
         self.assertIn("option more is unknown", torch.ops.nanquest.start(json.dumps({**whole, "more": 1})))
 
+    def test_what_the_session_in_cpp_has_too_has_the_same_default(self):
+        fields = dict(re.findall(r"(?m)^  int (\w+) = (\d+);", (ROOT / "probe" / "nanquest.h").read_text()))
+        both = [setting for setting in SETTINGS if setting.name in fields]
+        self.assertIn("max_incidents", [setting.name for setting in both])
+        for setting in both:
+            self.assertEqual(str(setting.default), fields[setting.name], setting.name)
+
     def test_the_table_of_the_documentation(self):
         """A row that differs is printed as it should be."""
         page = (ROOT / "docs" / "running.md").read_text()

@@ -46,9 +46,7 @@ LadderListener Trainer::ladder_listener() {
           .incident = [this](const StepReport& report) { note_incident(report); },
           .complete =
               [this](TrainState& state) {
-                state.fingerprint = task_->fingerprint();
-                state.data_fingerprint = task_->data_fingerprint();
-                state.settings = settings_on_record();
+                identity_.note_in(state);
                 state.story = story();
               }};
 }

@@ -1,6 +1,5 @@
 // One attempt at one batch, and what follows a good one.
 #include <ATen/ATen.h>
-#include <ATen/core/grad_mode.h>
 
 #include <chrono>
 #include <cmath>
@@ -16,24 +15,6 @@ namespace {
 constexpr std::int64_t kNothing = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace
-
-bool Trainer::injecting(Injection::Kind kind, at::ScalarType format) const {
-  for (const Injection& i : config_.injections)
-    if (i.kind == kind && counters_.data_steps >= i.at && counters_.data_steps < i.at + i.count &&
-        !(i.only_low_precision && format == at::kFloat) && (i.rank < 0 || i.rank == ranks_->rank()))
-      return true;
-  return false;
-}
-
-void Trainer::inject_into_gradients(at::ScalarType format) {
-  if (!injecting(Injection::Kind::inf_gradient, format)) return;
-  const at::NoGradGuard no_grad;
-  for (const auto& [name, p] : optimizer_->parameters()) {
-    if (!p.grad().defined()) continue;
-    p.grad().view({-1}).select(0, 0).fill_(std::numeric_limits<double>::infinity());
-    return;
-  }
-}
 
 at::Tensor Trainer::compute(const NamedTensors& tensors, std::int64_t count, at::ScalarType format,
                             double scale) {
@@ -51,7 +32,7 @@ at::Tensor Trainer::compute(const NamedTensors& tensors, std::int64_t count, at:
       // One denominator for the whole batch: a mean of means would weigh short micro-batches too much.
       loss = task_->loss_sum(part, true) / static_cast<double>(count);
     }
-    if (injecting(Injection::Kind::nan_loss, format)) loss = loss * std::numeric_limits<double>::quiet_NaN();
+    loss = injector_.into_loss(loss, counters_.data_steps, format);
     {
       const NvtxRange range("backward");
       (scale == 1.0 ? loss : loss * scale).backward();
@@ -59,7 +40,7 @@ at::Tensor Trainer::compute(const NamedTensors& tensors, std::int64_t count, at:
     sum = sum.defined() ? sum + loss.detach() : loss.detach();
   }
   set_micro_batch(0);
-  inject_into_gradients(format);
+  injector_.into_gradients(optimizer_->parameters(), counters_.data_steps, format);
   return rank_work_.add_up(sum, optimizer_->parameters());
 }
 

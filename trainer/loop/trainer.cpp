@@ -42,7 +42,8 @@ Trainer::Trainer(LoopConfig config, std::unique_ptr<Task> task, std::unique_ptr<
           *optimizer_, [this] { return task_->buffers(); }, config_.device),
       ladder_(ladder_options(config_), config_.scaler, config_.amp, learned_, counters_, ladder_listener()),
       attention_(task_->attention()),
-      training_(training_settings(config_)),
+      identity_(config_, *task_, [this](const std::string& text) { say(text); }),
+      injector_(config_.injections, ranks_->rank()),
       checkpoints_(config_, !config_.rehearsal && ranks_->first()),
       batches_(config_, *task_, counters_, [this](const std::string& text) { say(text); }),
       metrics_([this](const std::string& text) { say(text); }) {}
@@ -158,8 +159,7 @@ Status Trainer::train() {
 
 Status Trainer::same_everywhere() {
   if (ranks_->alone()) return {};
-  std::string all = task_->fingerprint() + "\n" + task_->data_fingerprint();
-  for (const auto& [key, value] : training_) all += "\n" + key + "=" + value;
+  std::string all = identity_.text();
   all += "\n" + std::to_string(counters_.optimizer_step) + "\n" + std::to_string(counters_.data_position);
   if (rank_work_.agree_on(std::move(all), optimizer_->parameters())) return {};
   together_ = true;

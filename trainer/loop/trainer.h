@@ -22,7 +22,9 @@
 #include "trainer/loop/checkpoints.h"
 #include "trainer/loop/config.h"
 #include "trainer/loop/health.h"
+#include "trainer/loop/injector.h"
 #include "trainer/loop/rank_work.h"
+#include "trainer/loop/run_identity.h"
 #include "trainer/metrics/metrics_log.h"
 #include "trainer/metrics/remaining_time.h"
 #include "trainer/optim/optimizer.h"
@@ -73,13 +75,6 @@ class Trainer {
 
   // resume.cpp: going on from a checkpoint
   Status resume();
-  /// Whether `state` is of this model, this data and these settings; `usage` names what is not.
-  Status fits(const TrainState& state) const;
-  Status check_settings(const TrainState& state) const;
-  /// Says so if the run is longer or shorter than it was: the schedule is another one then.
-  void tell_of_length(const TrainState& state) const;
-  /// What a checkpoint holds: `training_`, and the run's length.
-  std::map<std::string, std::string> settings_on_record() const;
   /// What has been told of the run so far, and telling it on.
   Story story() const;
   void take_up(const Story& story);
@@ -105,8 +100,6 @@ class Trainer {
   StepReport attempt(const Batch& batch, at::ScalarType format);
   /// Forward and backward of every micro-batch; the mean loss over `count` things.
   at::Tensor compute(const NamedTensors& tensors, std::int64_t count, at::ScalarType format, double scale);
-  void inject_into_gradients(at::ScalarType format);
-  bool injecting(Injection::Kind kind, at::ScalarType format) const;
   /// Clip and update. Not ok: the update spoiled weights or moments (`state_corrupt`) or was undone because
   /// of it.
   StepReport apply(const StepReport& report);
@@ -164,8 +157,9 @@ class Trainer {
   Counters counters_;
   Learned learned_;
   Ladder ladder_;
-  std::vector<AttentionHeads> attention_;        ///< whose logits are looked at
-  std::map<std::string, std::string> training_;  ///< settings that a resume must agree with
+  std::vector<AttentionHeads> attention_;  ///< whose logits are looked at
+  RunIdentity identity_;
+  Injector injector_;
   std::unique_ptr<Probe> probe_;
   std::optional<RunClaim> claim_;  ///< at level off; else the probe has it
   Summary summary_;
@@ -184,9 +178,6 @@ class Trainer {
   bool consistent_ = true;
   std::atomic<int> stop_code_{0};  ///< that a stop was asked for with; 0 = none was
 };
-
-/// All settings that decide what is trained: those of `config.training` and of the loop itself.
-std::map<std::string, std::string> training_settings(const LoopConfig& config);
 
 /// Mean of `values`, 0 if there are none.
 double mean(const std::deque<double>& values);

@@ -144,7 +144,7 @@ def check(case, verbose=False):
     if now != set(truth.harm):
         wrong.append(f"harm is {sorted(now)}, not {sorted(truth.harm)}")
     if "precision" in truth.fixes and bad64:
-        wrong.append("precision does not heal")
+        wrong.append("more precision does not make the step finite")
     if "precision" not in truth.fixes and truth.precision == "curable":
         wrong.append("curable, but precision is no fix")
     if set(truth.fixes) - {"precision"}:

@@ -1,4 +1,4 @@
-"""Memory that nobody has written, made to show: chance, as torch's own debugging aid plays it."""
+"""Uninitialised memory gets values that show when it is read: torch fills it, as its debugging option does."""
 
 import torch
 

@@ -26,7 +26,7 @@ class Event:
     value: str
     outside: tuple = ()    # (origin, name) of bad values that this step did not make
     setting: bool = False  # a scalar argument is itself bad
-    fresh: bool = False    # memory that nobody has written, with bad values
+    fresh: bool = False    # uninitialised memory with bad values
     changed: bool = False  # what it reads is no longer what was written
 
 

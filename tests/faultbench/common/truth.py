@@ -22,7 +22,7 @@ class Truth:
     also_origin: tuple = ()       # origins that say the same in other words and count as right
     precision: str = ""
     value: str = ""               # nan, +inf, -inf or silent, as first made by the op ("" = not checked)
-    fixes: tuple = ()             # kinds of change that heal the step; () = nothing does
+    fixes: tuple = ()             # kinds of change that make the step finite; () = none does
     harm: tuple = ()              # what is bad once the step is over, exactly
     decoys: tuple = ()            # ops ("div" or "forward:div") that make non-finite values before or beside the culprit, and are innocent
     tolerated: tuple = ()         # harm that healthy steps have on purpose (a buffer that is filled before it is used)
