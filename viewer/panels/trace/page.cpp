@@ -83,8 +83,8 @@ PanelPage page_of_trace(Session& session, Extent extent) {
                    {"name"},
                    {"module"},
                    {"formats"},
-                   {"read amax (headroom)"},
-                   {"written amax (headroom)"},
+                   {"read max |x| (headroom)"},
+                   {"written max |x| (headroom)"},
                    {"not finite"}};
   if (incident->replayed)
     table.columns.insert(table.columns.end(), {{"max |x| in fp32", true}, {"in fp64", true}, {"off fp64"}});
