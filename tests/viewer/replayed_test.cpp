@@ -12,6 +12,7 @@
 #include "viewer/model/op_order.h"
 #include "viewer/model/session.h"
 #include "viewer/panels/registry.h"
+#include "viewer/report/report.h"
 
 namespace nanquest::viewer {
 namespace {
@@ -86,6 +87,17 @@ TEST_F(ReplayedRuns, StandBesideTheRecordedStep) {
   EXPECT_NE(text.find("first divergence from fp64: op " + std::to_string(culprit_)), std::string::npos)
       << text;
   EXPECT_NE(text.find("max |x| in fp32"), std::string::npos);
+  session.select_op(static_cast<std::int32_t>(culprit_));
+  const std::string op = std::to_string(culprit_);
+  const PanelPage page = info_of(Panel::trace).page(session, Extent::whole);
+  ASSERT_FALSE(page.tables.empty());
+  EXPECT_EQ(page.tables[0].title, "op " + op + " and its producers, recorded and replayed");
+  ASSERT_GE(page.tables[0].rows.size(), 2u);
+  const std::vector<std::string>& output = page.tables[0].rows.back().cells;
+  EXPECT_TRUE(output[0].starts_with("output, op " + op)) << output[0];
+  EXPECT_EQ(std::vector<std::string>(output.begin() + 1, output.end()),
+            (std::vector<std::string>{"17 Inf", "7e+04", "7e+04", "finite in fp64 alone"}));
+  EXPECT_NE(report_html(session, {}, "").find(page.tables[0].title), std::string::npos);
   const Result<std::string> csv = panel_csv(session, Panel::trace);
   ASSERT_TRUE(csv);
   EXPECT_NE(csv->find("fp64_amax,fp64_nan,fp64_inf,fp64_zero,fp64_off"), std::string::npos);

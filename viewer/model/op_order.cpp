@@ -56,7 +56,8 @@ Key key_of(const OpenIncident& incident, TraceColumn by, OpId op) {
     case TraceColumn::headroom:
       return {line.written.has_headroom ? line.written.headroom : kMissing, "", op};
     case TraceColumn::non_finite:
-      return {line.written.non_finite() > 0 ? static_cast<double>(line.written.non_finite()) : kMissing, "", op};
+      return {line.written.non_finite() > 0 ? static_cast<double>(line.written.non_finite()) : kMissing, "",
+              op};
     case TraceColumn::fp32:
       return {largest(again(&Replayed::fp32)), "", op};
     case TraceColumn::fp64:

@@ -4,7 +4,7 @@
 
 #include "imgui.h"
 #include "viewer/model/numbers.h"
-#include "viewer/model/verdict_page.h"
+#include "viewer/panels/nothing.h"
 #include "viewer/panels/trace/cells.h"
 #include "viewer/panels/trace/view.h"
 #include "viewer/ui/style.h"
@@ -120,7 +120,9 @@ void op_table(TracePanel& view, UiState& state, const OpenIncident& incident, fl
                                 ImGuiTableFlags_Hideable | ImGuiTableFlags_Sortable |
                                 ImGuiTableFlags_SortTristate | ImGuiTableFlags_BordersInnerV |
                                 ImGuiTableFlags_NoSavedSettings;
-  if (!ImGui::BeginTable(wide ? "ops wide" : narrow ? "ops narrow" : "ops",
+  if (!ImGui::BeginTable(wide     ? "ops wide"
+                         : narrow ? "ops narrow"
+                                  : "ops",
                          static_cast<int>(TraceColumn::count), flags, {0, height}))
     return;
   setup_columns(wide, narrow, incident);
@@ -170,7 +172,7 @@ std::vector<Action> TracePanel::actions(UiState& state) {
 void TracePanel::draw(UiState& state) {
   const bool focus = std::exchange(focus_filter, false);  // of this frame alone, whatever is drawn in it
   const OpenIncident* incident = state.session.incident();
-  if (incident == nullptr) return ImGui::TextWrapped("%s", nothing_to_show(state.session).c_str());
+  if (incident == nullptr) return draw_nothing(state.session);
   if (focus) ImGui::SetKeyboardFocusHere();
   ImGui::SetNextItemWidth(std::min(ImGui::GetFontSize() * 18, ImGui::GetContentRegionAvail().x * 0.5f));
   ImGui::InputTextWithHint("##filter", "Filter (/)", filter, sizeof filter);
