@@ -1,6 +1,7 @@
 // The step as replay ran it again: columns of fp32 and fp64 beside what is on record.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -8,8 +9,10 @@
 #include "probe/snapshot/writer.h"
 #include "replay/verdict/replayed_paths.h"
 #include "tests/viewer/fixture.h"
+#include "viewer/model/op_order.h"
 #include "viewer/model/session.h"
 #include "viewer/panels/registry.h"
+#include "viewer/report/report.h"
 
 namespace nanquest::viewer {
 namespace {
@@ -84,10 +87,56 @@ TEST_F(ReplayedRuns, StandBesideTheRecordedStep) {
   EXPECT_NE(text.find("first divergence from fp64: op " + std::to_string(culprit_)), std::string::npos)
       << text;
   EXPECT_NE(text.find("max |x| in fp32"), std::string::npos);
+  session.select_op(static_cast<std::int32_t>(culprit_));
+  const std::string op = std::to_string(culprit_);
+  const PanelPage page = info_of(Panel::trace).page(session, Extent::whole);
+  ASSERT_FALSE(page.tables.empty());
+  EXPECT_EQ(page.tables[0].title, "op " + op + " and its producers, recorded and replayed");
+  ASSERT_GE(page.tables[0].rows.size(), 2u);
+  const std::vector<std::string>& output = page.tables[0].rows.back().cells;
+  EXPECT_TRUE(output[0].starts_with("output, op " + op)) << output[0];
+  EXPECT_EQ(std::vector<std::string>(output.begin() + 1, output.end()),
+            (std::vector<std::string>{"17 Inf", "7e+04", "7e+04", "finite in fp64 alone"}));
+  EXPECT_NE(report_html(session, {}, "").find(page.tables[0].title), std::string::npos);
   const Result<std::string> csv = panel_csv(session, Panel::trace);
   ASSERT_TRUE(csv);
   EXPECT_NE(csv->find("fp64_amax,fp64_nan,fp64_inf,fp64_zero,fp64_off"), std::string::npos);
   EXPECT_NE(csv->find(",2,0,0,0,0.002,2,0,0,0,0.002\n"), std::string::npos) << *csv;
+}
+
+TEST_F(ReplayedRuns, OpsAreSortedByAnyColumn) {
+  write(rows_);
+  const Session session = open();
+  const OpenIncident& incident = *session.incident();
+  std::vector<OpId> ops = incident.trace.filter("");
+  const std::vector<OpId> as_run = ops;
+  sort_ops(incident, {TraceColumn::off, true}, ops);
+  EXPECT_EQ(ops[0], OpId{culprit_}) << "another finiteness is further than any distance";
+  EXPECT_EQ(ops[1], OpId{far_});
+  EXPECT_EQ(ops[2], OpId{0});
+  sort_ops(incident, {TraceColumn::mark, false}, ops);
+  EXPECT_EQ(ops[0], OpId{culprit_});
+  EXPECT_EQ(incident.trace.mark(ops.back()), OpMark::none);
+  for (const bool largest_first : {false, true}) {
+    sort_ops(incident, {TraceColumn::written, largest_first}, ops);
+    bool missing = false;
+    double before = largest_first ? HUGE_VAL : 0;
+    for (const OpId op : ops) {
+      const ValueRange range = incident.trace.line(op).written;
+      if (range.none_finite()) continue;
+      missing = missing || !range.has_amax;
+      EXPECT_EQ(missing, !range.has_amax) << "ops without a number come last";
+      if (missing) continue;
+      EXPECT_TRUE(largest_first ? range.amax <= before : range.amax >= before) << op.row();
+      before = range.amax;
+    }
+  }
+  sort_ops(incident, {TraceColumn::name, false}, ops);
+  EXPECT_TRUE(std::ranges::is_sorted(ops, {}, [&](OpId op) {
+    return std::pair(incident.trace.line(op).name, op);
+  })) << "equal names in the order in which they ran";
+  sort_ops(incident, {}, ops);
+  EXPECT_EQ(ops, as_run);
 }
 
 TEST_F(ReplayedRuns, TheCulpritsValuesCanBeLookedAt) {

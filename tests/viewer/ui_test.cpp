@@ -129,6 +129,25 @@ TEST_F(UiTest, ArrowsMoveThroughTheFilteredTrace) {
   EXPECT_EQ(session().selection().op, culprit);
 }
 
+TEST_F(UiTest, ColumnsSortTheTrace) {
+  Driver driver(session(), Panel::trace);
+  driver.frame(4);
+  const std::vector<OpId> as_run = trace_of(driver).visible_ops;
+  ASSERT_TRUE(driver.click("Max |x|"));
+  std::vector<OpId> sorted = as_run;
+  sort_ops(*session().incident(), {TraceColumn::written, true}, sorted);
+  EXPECT_NE(sorted, as_run);
+  EXPECT_EQ(trace_of(driver).visible_ops, sorted) << "numbers: largest first";
+  const OpId chosen{session().selection().op};
+  const auto at = std::ranges::find(sorted, chosen);
+  ASSERT_NE(at, sorted.begin());
+  driver.press(ImGuiKey_UpArrow);
+  EXPECT_EQ(session().selection().op, (at - 1)->row()) << "arrows go along the list as it is sorted";
+  driver.click("Max |x|");
+  driver.click("Max |x|");
+  EXPECT_EQ(trace_of(driver).visible_ops, as_run);
+}
+
 TEST_F(UiTest, SlashFilters) {
   Driver driver(session(), Panel::all);
   driver.frame(5);

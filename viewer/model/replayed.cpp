@@ -36,11 +36,11 @@ Status read_run(const SnapshotReader& file, const std::string& name, std::size_t
                                       : Status{};
 }
 
+}  // namespace
+
 bool changes_finiteness(const ReplayedValues& a, const ReplayedValues& b) {
   return (a.non_finite() > 0) != (b.non_finite() > 0);
 }
-
-}  // namespace
 
 double ReplayedValues::relative() const {
   return off == 0 ? 0 : amax > 0 ? off / amax : std::numeric_limits<double>::quiet_NaN();

@@ -45,6 +45,8 @@ struct Replayed {
 /// So much of the largest value that an op wrote is more than the rounding of a 16-bit step leaves behind.
 inline constexpr double kFarOff = 0.1;
 
+/// True if one of them has values that are not finite and the other has none.
+bool changes_finiteness(const ReplayedValues& a, const ReplayedValues& b);
 /// True if an op is finite in one of them alone, or further off than kFarOff. False where one is not known.
 bool far_off(const std::optional<ReplayedValues>& recorded, const std::optional<ReplayedValues>& fp64);
 

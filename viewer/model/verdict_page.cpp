@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 #include "probe/snapshot/frames.h"
 #include "probe/snapshot/sharing.h"
@@ -9,6 +10,7 @@
 #include "probe/trace/names.h"
 #include "replay/verdict/confidence.h"
 #include "replay/verdict/sentences.h"
+#include "viewer/model/health.h"
 #include "viewer/model/numbers.h"
 #include "viewer/model/verdict_words.h"
 
@@ -150,6 +152,7 @@ void fill_nothing_open(VerdictPage& page, const Session& session) {
     page.headline = session.incidents().empty()
                         ? steps_text(session.series_words(), manifest ? manifest->world_size : 1)
                         : "No incident is open";
+    for (Fact& fact : health_facts(session)) page.facts.push_back(std::move(fact));
   } else if (entry->snapshot == Snapshot::here) {
     page.headline = session.incident_error();
   } else {
@@ -195,6 +198,10 @@ std::string nothing_to_show(const Session& session) {
   std::string headline = verdict_page(session).headline;
   if (!session.verdict() || session.incident_error().empty()) return headline;
   return headline + "; " + kNothingToShow + session.incident_error();
+}
+
+PanelPage nothing_page(const Session& session) {
+  return {nothing_to_show(session), {}, health_facts(session), {}};
 }
 
 }  // namespace nanquest::viewer

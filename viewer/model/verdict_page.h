@@ -37,6 +37,8 @@ VerdictPage verdict_page(const Session& session);
 
 /// For panels of ops, tensors and samples if none can be shown: why not, in a sentence.
 std::string nothing_to_show(const Session& session);
+/// The same as a page: of a run without an incident, with what is worth knowing while nothing is wrong.
+PanelPage nothing_page(const Session& session);
 
 /// Claims, evidence, what was tried, placebos and open questions; those that have rows, in this order.
 std::vector<PageTable> verdict_tables(const VerdictPage& page);

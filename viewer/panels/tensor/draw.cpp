@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "viewer/model/numbers.h"
-#include "viewer/model/verdict_page.h"
+#include "viewer/panels/nothing.h"
 #include "viewer/panels/reading.h"
 #include "viewer/panels/tensor/parts.h"
 #include "viewer/panels/tensor/plots.h"
@@ -151,7 +151,7 @@ std::vector<Action> TensorPanel::actions(UiState& state) {
 
 void TensorPanel::draw(UiState& state) {
   const OpenIncident* incident = state.session.incident();
-  if (incident == nullptr) return ImGui::TextWrapped("%s", nothing_to_show(state.session).c_str());
+  if (incident == nullptr) return draw_nothing(state.session);
   tensor_choice(state, *incident);
   follow_element(state.session, *incident, *this);
   ask_for_tensor(state, *this);

@@ -60,12 +60,11 @@ PageTable elements_of(const ElementPage& page, std::uint64_t shown, DType dtype,
 }  // namespace
 
 PanelPage page_of_tensor(Session& session, Extent extent) {
+  if (session.incident() == nullptr) return nothing_page(session);
   PanelPage page;
   const TensorDetail* detail = session.tensor_detail();
   if (detail == nullptr) {
-    page.headline = session.incident() == nullptr    ? nothing_to_show(session)
-                    : session.tensor_error().empty() ? "No stored tensor is selected"
-                                                     : session.tensor_error();
+    page.headline = session.tensor_error().empty() ? "No stored tensor is selected" : session.tensor_error();
     return page;
   }
   const ScanResult& s = detail->scan;

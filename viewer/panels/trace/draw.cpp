@@ -4,7 +4,7 @@
 
 #include "imgui.h"
 #include "viewer/model/numbers.h"
-#include "viewer/model/verdict_page.h"
+#include "viewer/panels/nothing.h"
 #include "viewer/panels/trace/cells.h"
 #include "viewer/panels/trace/view.h"
 #include "viewer/ui/style.h"
@@ -13,29 +13,14 @@
 namespace nanquest::viewer {
 namespace {
 
-enum Column {
-  c_op,
-  c_mark,
-  c_name,
-  c_module,
-  c_phase,
-  c_formats,
-  c_read,
-  c_written,
-  c_room,
-  c_bad,
-  c_fp32,
-  c_fp64,
-  c_off,
-  c_count
-};
-
 void setup_columns(bool wide, bool narrow, const OpenIncident& incident) {
   const float em = ImGui::GetFontSize();
-  const auto fixed = [&](const char* name, float ems, bool shown = true) {
+  const auto fixed = [&](const char* name, float ems, bool shown = true, ImGuiTableColumnFlags flags = 0) {
     ImGui::TableSetupColumn(
-        name, ImGuiTableColumnFlags_WidthFixed | (shown ? 0 : ImGuiTableColumnFlags_DefaultHide), em * ems);
+        name, ImGuiTableColumnFlags_WidthFixed | (shown ? 0 : ImGuiTableColumnFlags_DefaultHide) | flags,
+        em * ems);
   };
+  constexpr ImGuiTableColumnFlags largest = ImGuiTableColumnFlags_PreferSortDescending;
   ImGui::TableSetupColumn("Op", ImGuiTableColumnFlags_WidthFixed,
                           column_width(std::to_string(incident.trace.size()), 2.6f));
   fixed("##mark", 1.1f);
@@ -43,14 +28,14 @@ void setup_columns(bool wide, bool narrow, const OpenIncident& incident) {
   ImGui::TableSetupColumn("Module", ImGuiTableColumnFlags_WidthStretch, 1.0f);
   fixed("Phase", 4.6f, wide);
   fixed("Formats", 7.0f, wide);
-  fixed("Amax read", 5.2f, wide);
-  fixed("Amax", 4.6f, !narrow);
+  fixed("Max |x| read", 5.2f, wide, largest);
+  fixed("Max |x|", 4.6f, !narrow, largest);
   fixed(wide ? "Headroom, bits" : "Headroom", wide ? 7.0f : 5.2f);
-  fixed("Not finite", wide ? 8.0f : 5.6f);
+  fixed("Not finite", wide ? 8.0f : 5.6f, true, largest);
   const bool again = incident.replayed.has_value();
-  fixed("In fp32", 5.2f, again && wide);
-  fixed("In fp64", 5.2f, again && !narrow);
-  fixed("Off fp64", 5.2f, again && !narrow);
+  fixed("In fp32", 5.2f, again && wide, largest);
+  fixed("In fp64", 5.2f, again && !narrow, largest);
+  fixed("Off fp64", 5.2f, again && !narrow, largest);
   ImGui::TableSetupScrollFreeze(0, 1);
   ImGui::TableHeadersRow();
 }
@@ -91,16 +76,39 @@ void refilter(TracePanel& view, const Session& session, const OpenIncident& inci
   if (key == view.filtered_for) return;
   view.filtered_for = key;
   view.visible_ops = incident.trace.filter(view.filter);
+  sort_ops(incident, view.order, view.visible_ops);
   view.scroll_to_op = true;
 }
 
-void arrows(UiState& state, const std::vector<OpId>& ops) {
+/// Where `op` stands in the list; of ops in the order in which they ran, where it would stand.
+std::vector<OpId>::const_iterator place_of(const TracePanel& view, OpId op) {
+  const std::vector<OpId>& ops = view.visible_ops;
+  return view.order == OpOrder{} ? std::ranges::lower_bound(ops, op) : std::ranges::find(ops, op);
+}
+
+/// The order that was asked for by clicks on the heads of the columns: a third click gives the ops as they
+/// ran.
+void sort_as_asked(TracePanel& view, const OpenIncident& incident) {
+  const ImGuiTableSortSpecs* wanted = ImGui::TableGetSortSpecs();
+  if (wanted == nullptr) return;
+  OpOrder order;
+  if (wanted->SpecsCount > 0)
+    order = {static_cast<TraceColumn>(wanted->Specs[0].ColumnIndex),
+             wanted->Specs[0].SortDirection == ImGuiSortDirection_Descending};
+  if (order == view.order) return;
+  view.order = order;
+  sort_ops(incident, order, view.visible_ops);
+  view.scroll_to_op = true;
+}
+
+void arrows(UiState& state, const TracePanel& view) {
+  const std::vector<OpId>& ops = view.visible_ops;
   if (!ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows) || ImGui::GetIO().WantTextInput ||
       ops.empty())
     return;
   const int by = ImGui::IsKeyPressed(ImGuiKey_DownArrow) ? 1 : ImGui::IsKeyPressed(ImGuiKey_UpArrow) ? -1 : 0;
   if (by == 0) return;
-  const auto at = std::lower_bound(ops.begin(), ops.end(), chosen_op(state));
+  const auto at = place_of(view, chosen_op(state));
   const auto next = std::clamp<std::ptrdiff_t>(at - ops.begin() + by, 0, std::ssize(ops) - 1);
   state.session.select_op((ops.begin() + next)->row());
 }
@@ -109,14 +117,19 @@ void op_table(TracePanel& view, UiState& state, const OpenIncident& incident, fl
   const bool wide = ImGui::GetContentRegionAvail().x > ImGui::GetFontSize() * 55;
   const bool narrow = ImGui::GetContentRegionAvail().x < ImGui::GetFontSize() * 34;
   const ImGuiTableFlags flags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg | ImGuiTableFlags_Resizable |
-                                ImGuiTableFlags_Hideable | ImGuiTableFlags_BordersInnerV |
+                                ImGuiTableFlags_Hideable | ImGuiTableFlags_Sortable |
+                                ImGuiTableFlags_SortTristate | ImGuiTableFlags_BordersInnerV |
                                 ImGuiTableFlags_NoSavedSettings;
-  if (!ImGui::BeginTable(wide ? "ops wide" : narrow ? "ops narrow" : "ops", c_count, flags, {0, height}))
+  if (!ImGui::BeginTable(wide     ? "ops wide"
+                         : narrow ? "ops narrow"
+                                  : "ops",
+                         static_cast<int>(TraceColumn::count), flags, {0, height}))
     return;
   setup_columns(wide, narrow, incident);
+  sort_as_asked(view, incident);
   int chosen = -1;
   const std::vector<OpId>& ops = view.visible_ops;
-  const auto found = std::lower_bound(ops.begin(), ops.end(), chosen_op(state));
+  const auto found = place_of(view, chosen_op(state));
   if (found != ops.end() && *found == chosen_op(state)) chosen = static_cast<int>(found - ops.begin());
   if ((view.scroll_to_op || view.scrolled_at != height) && chosen >= 0) {
     const float row = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
@@ -159,7 +172,7 @@ std::vector<Action> TracePanel::actions(UiState& state) {
 void TracePanel::draw(UiState& state) {
   const bool focus = std::exchange(focus_filter, false);  // of this frame alone, whatever is drawn in it
   const OpenIncident* incident = state.session.incident();
-  if (incident == nullptr) return ImGui::TextWrapped("%s", nothing_to_show(state.session).c_str());
+  if (incident == nullptr) return draw_nothing(state.session);
   if (focus) ImGui::SetKeyboardFocusHere();
   ImGui::SetNextItemWidth(std::min(ImGui::GetFontSize() * 18, ImGui::GetContentRegionAvail().x * 0.5f));
   ImGui::InputTextWithHint("##filter", "Filter (/)", filter, sizeof filter);
@@ -173,7 +186,7 @@ void TracePanel::draw(UiState& state) {
   offer_op(state, "First with under 1 bit of headroom", incident->trace.first_tight());
   if (incident->replayed)
     offer_op(state, "First divergence from fp64", incident->replayed->first_divergence());
-  arrows(state, visible_ops);
+  arrows(state, *this);
   scroll_to_op = scroll_to_op || state.session.selection().op != seen_op;
   seen_op = state.session.selection().op;
   const float details = ImGui::GetTextLineHeightWithSpacing() * 6.2f;

@@ -44,6 +44,28 @@ std::string divergence_text(const OpenIncident& incident) {
          off_text(incident.replayed->recorded.at(op), incident.replayed->fp64.at(op));
 }
 
+/// What an op wrote, and before it what the ops wrote that made its inputs: as recorded, in fp32, in fp64,
+/// and how far the first is from the last.
+PageTable compared(const OpenIncident& incident, OpId op) {
+  PageTable table{PageTable::Kind::plain,
+                  "op " + std::to_string(op.row()) + " and its producers, recorded and replayed",
+                  {{"max |x|"}, {"recorded", true}, {"in fp32", true}, {"in fp64", true}, {"off fp64"}},
+                  {}};
+  const Replayed& again = *incident.replayed;
+  const auto add = [&](const std::string& what, OpId by) {
+    const auto recorded = again.recorded.at(by), fp64 = again.fp64.at(by);
+    if (!recorded && !fp64) return;
+    table.rows.push_back({{what + ", op " + std::to_string(by.row()) + " " + incident.trace.line(by).name,
+                           replayed_text(recorded), replayed_text(again.fp32.at(by)), replayed_text(fp64),
+                           off_text(recorded, fp64)},
+                          far_off(recorded, fp64) ? Sign::non_finite : Sign::none,
+                          Link::to_op(by.row())});
+  };
+  for (const OpId producer : incident.trace.producers(op)) add("input", producer);
+  add("output", op);
+  return table;
+}
+
 /// "path to the loss from op 12: 13 aten::add, 14 aten::sum".
 std::string path_text(const TraceView& trace, OpId op) {
   constexpr std::size_t kNamed = 12;
@@ -61,7 +83,7 @@ std::string path_text(const TraceView& trace, OpId op) {
 /// Ops around the selected one; the whole trace is available with --csv.
 PanelPage page_of_trace(Session& session, Extent extent) {
   const OpenIncident* incident = session.incident();
-  if (incident == nullptr) return {nothing_to_show(session), {}, {}, {}};
+  if (incident == nullptr) return nothing_page(session);
   const TraceView& trace = incident->trace;
   const std::int32_t chosen = session.selection().op;
   const std::size_t most = std::min(trace.size(), extent == Extent::glance ? kGlanceOps : kWholeRows);
@@ -83,13 +105,14 @@ PanelPage page_of_trace(Session& session, Extent extent) {
                    {"name"},
                    {"module"},
                    {"formats"},
-                   {"read amax (headroom)"},
-                   {"written amax (headroom)"},
+                   {"read max |x| (headroom)"},
+                   {"written max |x| (headroom)"},
                    {"not finite"}};
   if (incident->replayed)
     table.columns.insert(table.columns.end(), {{"max |x| in fp32", true}, {"in fp64", true}, {"off fp64"}});
   for (std::size_t i = first; i < last; ++i)
     table.rows.push_back(row_of(*incident, OpId{i}, static_cast<std::int32_t>(i) == chosen));
+  if (incident->replayed && chosen != kNone) page.tables.push_back(compared(*incident, OpId{chosen}));
   page.tables.push_back(std::move(table));
   return page;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "viewer/model/op_order.h"
 #include "viewer/panels/view.h"
 
 namespace nanquest::viewer {
@@ -14,7 +15,8 @@ struct TracePanel : PanelView {
   std::vector<Action> actions(UiState& state) override;
 
   char filter[128] = "";
-  std::vector<OpId> visible_ops;  ///< ops that pass the filter
+  std::vector<OpId> visible_ops;  ///< ops that pass the filter, in `order`
+  OpOrder order;
   std::string filtered_for;       ///< filter and reading that visible_ops was made for
   bool focus_filter = false;
   bool scroll_to_op = true;

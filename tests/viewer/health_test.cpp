@@ -1,0 +1,78 @@
+// What the panels say of a run in which nothing is wrong.
+#include "viewer/model/health.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "tests/viewer/story.h"
+#include "tests/viewer/watched.h"
+#include "viewer/model/verdict_page.h"
+#include "viewer/panels/registry.h"
+
+namespace nanquest::viewer {
+namespace {
+
+TEST(Health, GroupsAreTheFirstPartsThatDiffer) {
+  const History history(
+      {{"scalars", {"step"}, {0, 1}},
+       {"grad_norm", {"model.blocks.0.up", "model.blocks.0.down", "model.blocks.1.up"}, {9, 9, 9, 3, 4, 7}}});
+  const auto groups = gradient_groups(history);
+  ASSERT_EQ(groups.size(), 2u);
+  EXPECT_EQ(groups[0], (std::pair<std::string, double>("model.blocks.1", 7))) << "the largest first";
+  EXPECT_EQ(groups[1], (std::pair<std::string, double>("model.blocks.0", 5))) << "of the last step";
+  EXPECT_TRUE(gradient_groups(History()).empty());
+}
+
+TEST(Health, SpeedIsTheMedianOfWhatWasTimed) {
+  const double nan = std::nan("");
+  const History history({{"scalars", {"step", "seconds"}, {0, nan, 1, 0.25, 2, 0.25, 3, 60}}});
+  EXPECT_DOUBLE_EQ(steps_per_second(history), 4) << "one slow step changes nothing";
+  EXPECT_TRUE(std::isnan(steps_per_second(History({{"scalars", {"step"}, {0, 1}}}))));
+}
+
+class HealthyRun : public testing::Story {
+ protected:
+  /// A run without incidents; `places`: with headroom.
+  Session healthy(bool places) {
+    const std::string run = temp_.path() + "/healthy";
+    testing::write_run(run);
+    if (places) testing::watch(run);
+    std::filesystem::remove_all(incidents_dir(run));
+    Manifest manifest = *read_manifest(run);
+    manifest.incidents.clear();
+    if (!write_manifest(run, manifest)) throw std::runtime_error("no manifest could be written");
+    testing::write_series(run, testing::fixture_history(80));
+    return open(run);
+  }
+};
+
+TEST_F(HealthyRun, EachPanelSaysWhatThereIs) {
+  Session session = healthy(true);
+  const std::string nearest = "0.25 bits below overflow at step 130";
+  for (const Panel panel : {Panel::verdict, Panel::trace, Panel::tensor}) {
+    const std::string text = panel_text(session, panel);
+    EXPECT_NE(text.find(nearest), std::string::npos) << text;
+    EXPECT_NE(text.find(testing::kNear), std::string::npos) << text;
+    EXPECT_NE(text.find("norm at step 79: "), std::string::npos) << text;
+    EXPECT_NE(text.find("at most 50 % of a place's values: "), std::string::npos) << text;
+  }
+}
+
+TEST_F(HealthyRun, WhatIsNotOnRecordIsNotSaid) {
+  const std::vector<Fact> facts = health_facts(healthy(false));
+  ASSERT_FALSE(facts.empty());
+  for (const Fact& fact : facts) {
+    EXPECT_NE(fact.label, "Nearest");
+    EXPECT_NE(fact.label, "Forecast") << "without headroom nothing can be forecast";
+  }
+}
+
+TEST_F(HealthyRun, ARunWithAnIncidentIsNone) {
+  testing::write_run(dir());
+  EXPECT_TRUE(health_facts(open(dir())).empty());
+}
+
+}  // namespace
+}  // namespace nanquest::viewer
