@@ -34,10 +34,6 @@ PROGRAMS = {
         squares = (net(x) - net(other)).square()
         loss = torch.sqrt(squares.sum(1)).mean()
         """,
-    "root of the largest value": """\
-        gate = (net(x) * (0 if step == 5 else 1)).abs().amax(1)
-        loss = gate.sqrt().mean()
-        """,
     "logarithm": """\
         p = (net(x) * (1000 if step == 5 else 1)).softmax(1)
         loss = -torch.log(p).mean()
