@@ -82,8 +82,8 @@ SourcePatch source_patch(const SourceEdit& edit, const std::vector<std::string>&
   const Place place = place_of(frame);
   const std::string where = place.file + ":" + std::to_string(place.line);
   std::error_code error;
-  if (place.line == 0 || !fs::is_regular_file(place.file, error))
-    return {"", place.file + " is not on this machine"};
+  if (place.line == 0) return {"", "no line of the program itself is on record for it"};
+  if (!fs::is_regular_file(place.file, error)) return {"", place.file + " is not on this machine"};
   if (is_newer(place.file, snapshot))
     return {"", place.file + " was changed after the incident was recorded"};
   const std::vector<std::string> lines = lines_of(place.file);

@@ -46,7 +46,7 @@ struct Fix {
   bool minimal = false;
   std::string patch =
       {};  ///< the same change as a unified diff of the program's own file; "" if there is none
-  std::string no_patch = {};  ///< why there is none, in one sentence; "" in older files
+  std::string no_patch = {};  ///< why there is none, in one sentence; not in the file
 };
 
 /// A step that was replayed on another kind of device than recorded, or on the same one with other bits

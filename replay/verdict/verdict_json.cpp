@@ -36,7 +36,6 @@ void describe(auto& file, As<Fix> auto& f) {
   file.field("placebo_failed", f.placebo_failed);
   file.field("minimal", f.minimal);
   file.only_if(!f.patch.empty(), "patch", f.patch);
-  file.only_if(!f.no_patch.empty(), "no_patch", f.no_patch);
 }
 
 void describe(auto& file, As<Elsewhere> auto& e) {

@@ -34,14 +34,6 @@ PROGRAMS = {
         squares = (net(x) - net(other)).square()
         loss = torch.sqrt(squares.sum(1)).mean()
         """,
-    "norm": """\
-        other = x if step == 5 else torch.randn(8, 4)
-        loss = torch.norm(net(x) - net(other), dim=1).mean()
-        """,
-    "root of the largest value": """\
-        gate = torch.relu(net(x) * (0 if step == 5 else 1)).amax(1)
-        loss = gate.sqrt().mean()
-        """,
     "logarithm": """\
         p = (net(x) * (1000 if step == 5 else 1)).softmax(1)
         loss = -torch.log(p).mean()
