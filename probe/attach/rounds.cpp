@@ -147,7 +147,7 @@ void Rounds::answered(std::int64_t number, bool well) {
 }
 
 RoundOutcome Rounds::outcome(const std::vector<at::Tensor>& losses, const std::vector<at::Tensor>& weights) {
-  RoundOutcome found;
+  RoundOutcome found{.known = true};
   for (const at::Tensor& loss : losses) found.losses.emplace_back(loss, recorder_.slot_of(loss));
   for (const at::Tensor& weight : weights)
     found.gradients.push_back(recorder_.slot_of(weight.defined() ? weight.grad() : weight));
@@ -204,6 +204,10 @@ StepTables Rounds::tables(record::Step& step, const Names& names, const NamedLis
           {names.parameters.name(i), weight.grad().storage().unsafeGetStorageImpl(), {}});
   StepTables tables(recorder_, step);
   tables.build(named);
+  // If a batch was freed, the round still has what it read.
+  for (std::size_t i = 0; i < named.batch.size(); ++i)
+    if (NamedMemory& each = named.batch[i]; !each.tensor.defined())
+      each.tensor = batch.tensor(i).over(tables.first_value(each.storage));
   SnapshotDoc& doc = tables.recording.doc;
   if (results.outcome) {
     add_outcome(*results.outcome, named, recorder_, tables);
@@ -221,10 +225,6 @@ StepTables Rounds::tables(record::Step& step, const Names& names, const NamedLis
         weight.defined() && weight.grad().defined() && !is_plain(weight.grad()) &&
         (i >= named.parameters.size() || !named.parameters[i].tensor.defined()))
       doc.gradients.push_back(tables.describe(weight.grad()));
-  // If a batch was freed, the round still has what it read.
-  for (std::size_t i = 0; i < named.batch.size(); ++i)
-    if (NamedMemory& each = named.batch[i]; !each.tensor.defined())
-      each.tensor = batch.tensor(i).over(tables.first_value(each.storage));
   return tables;
 }
 
