@@ -149,6 +149,7 @@ class Rounds {
   record::TwinNames twin_names_;
   std::uint64_t names_revision_ = 0;  ///< names in `twin_names_`
   bool open_ = false, counted_ = false, watched_ = false, held_ = false;
+  int awaited_ = 0;  ///< gates of the open round that have not answered
   std::chrono::steady_clock::time_point began_;
 };
 
