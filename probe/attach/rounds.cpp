@@ -151,7 +151,8 @@ void Rounds::answered(std::int64_t number, bool well) {
 }
 
 RoundOutcome Rounds::outcome(const std::vector<at::Tensor>& losses, const std::vector<at::Tensor>& weights) {
-  RoundOutcome found{.known = true};
+  RoundOutcome found;
+  found.known = true;
   for (const at::Tensor& loss : losses) found.losses.emplace_back(loss, recorder_.slot_of(loss));
   for (const at::Tensor& weight : weights)
     found.gradients.push_back(recorder_.slot_of(weight.defined() ? weight.grad() : weight));
