@@ -75,10 +75,13 @@ bool AttachSession::watches_update() {
   return rounds_->affords(bytes, device);
 }
 
-bool AttachSession::update_is_at_risk() {
-  const NamedList& states = tensors_.names().states;
-  const std::size_t freed = states.freed();
+void AttachSession::note_replaced_moments() {
+  const std::size_t freed = tensors_.names().states.freed();
   if (freed > std::exchange(states_freed_, freed)) risk_.changed();  // from a checkpoint, say
+}
+
+bool AttachSession::update_is_at_risk() {
+  note_replaced_moments();
   if (!risk_.judge(gate_)) return false;
   at::Device device = at::kCPU;
   const std::uint64_t bytes = tensors_.bytes_of_update(device);
@@ -86,8 +89,8 @@ bool AttachSession::update_is_at_risk() {
 }
 
 void AttachSession::pass_gate(StepAnswer& answer, bool rate_is_finite, bool later) {
-  // The gate's numbers tell; without its answer the update is held anyway.
   const bool at_risk = !later && update_is_at_risk();
+  if (later) risk_.passed();  // nothing on the host has changed, and its gradients are not measured yet
   if (trace_.watched) {
     if (watches_update()) {
       rounds_->watch_update();  // its damage is reported in this step: it need not stay

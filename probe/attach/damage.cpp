@@ -60,6 +60,8 @@ void AttachSession::report_damage(StepAnswer& answer, bool update_made) {
   const bool by_update = !what.empty() && (check_.began_well() || !check_.since_beginning(check_.bad_now()));
   if (!by_update) what = damage_of_passes();
   if (what.empty()) return;
+  hear(Hear::all);  // the gate may have found it
+  if (machine_.reported()) return;
   answer.gate = Gate::non_finite;
   write_incident(answer.gate, what, answer, by_update);
 }

@@ -39,6 +39,8 @@ bool AttachSession::may_come_later(const Awaited& look) {
       options_.record_steps.count(look.step) > 0 || check_.due(look.step) || !check_.beginning_known() ||
       look.update.scale_overflow || !std::isfinite(look.update.lr))
     return false;
+  note_replaced_moments();
+  if (risk_.news()) return false;  // the update is recorded, once its gradients are known to be good
   if (options_.forecast && forecast_.due(look.step) && !forecast_.nearest().empty()) return false;
   if (!machine_.on_record()) return true;
   at::Device device = at::kCPU;
@@ -64,6 +66,7 @@ StepAnswer AttachSession::judge(const Update& update) {
           {.step = now, .lr = update.lr, .loss_scale = update.loss_scale, .sample_ids = sample_ids_});
     const bool later = may_come_later(look);
     left_out_ = false;
+    trace_.outcome = {};
     if (!later) answered(look, answer, /*late=*/false);
     report_damage(answer, /*update_made=*/false);
     if (answer.scale_overflow && !machine_.reported()) add(answer.told, judge_.calibration());

@@ -65,6 +65,7 @@ void Rounds::begin(bool watch) {
   if (round_ >= 0) governor_.step_took(std::chrono::duration<double>(now - began_).count());
   began_ = now;
   counted_ = held_ = false;
+  awaited_ = 0;
   watched_ = watch;
   ++round_;
   while (!kept_.empty() && kept_.front().number + std::max(keep_steps_, 1) < round_) kept_.pop_front();
@@ -74,7 +75,9 @@ void Rounds::begin(bool watch) {
 }
 
 bool Rounds::begin_update(std::uint64_t bytes, at::Device device, bool asked, bool hold) {
-  if (!open_ || held_) return false;
+  if (!open_) return false;
+  if (hold) ++awaited_;
+  if (held_) return false;
   // Outputs of ops that may not be repeatable are kept as long as the round.
   if (const record::Step* step = now()) bytes += step->opaque_bytes;
   const bool wanted = governor_.wants(bytes, device);
@@ -124,7 +127,7 @@ void Rounds::healthy(std::int64_t step, const Names& names, const NamedList& bat
 void Rounds::end(bool keep, RoundFacts facts) {
   if (!std::exchange(open_, false)) return;
   if (std::exchange(counted_, false)) governor_.kept(recorder_.update_cost());
-  const bool held = std::exchange(held_, false);
+  const bool held = std::exchange(held_, false) && awaited_ > 0;
   recorder_.end_step((keep && keep_steps_ > 0) || held);
   // What a watched update overwrote is three times the weights: too much for buffers that wait for the next
   // one.
@@ -140,6 +143,7 @@ const Rounds::Kept* Rounds::kept(std::int64_t number) {
 
 void Rounds::answered(std::int64_t number, bool well) {
   if (!well) recorder_.not_healthy(number);
+  if (open_ && number == round_ && awaited_ > 0) --awaited_;
   const Kept* const round = kept(number);
   if (!round || round->with_update) return;
   recorder_.let_go(number);
@@ -148,6 +152,7 @@ void Rounds::answered(std::int64_t number, bool well) {
 
 RoundOutcome Rounds::outcome(const std::vector<at::Tensor>& losses, const std::vector<at::Tensor>& weights) {
   RoundOutcome found;
+  found.known = true;
   for (const at::Tensor& loss : losses) found.losses.emplace_back(loss, recorder_.slot_of(loss));
   for (const at::Tensor& weight : weights)
     found.gradients.push_back(recorder_.slot_of(weight.defined() ? weight.grad() : weight));
@@ -204,6 +209,10 @@ StepTables Rounds::tables(record::Step& step, const Names& names, const NamedLis
           {names.parameters.name(i), weight.grad().storage().unsafeGetStorageImpl(), {}});
   StepTables tables(recorder_, step);
   tables.build(named);
+  // If a batch was freed, the round still has what it read.
+  for (std::size_t i = 0; i < named.batch.size(); ++i)
+    if (NamedMemory& each = named.batch[i]; !each.tensor.defined())
+      each.tensor = batch.tensor(i).over(tables.first_value(each.storage));
   SnapshotDoc& doc = tables.recording.doc;
   if (results.outcome) {
     add_outcome(*results.outcome, named, recorder_, tables);
@@ -221,10 +230,6 @@ StepTables Rounds::tables(record::Step& step, const Names& names, const NamedLis
         weight.defined() && weight.grad().defined() && !is_plain(weight.grad()) &&
         (i >= named.parameters.size() || !named.parameters[i].tensor.defined()))
       doc.gradients.push_back(tables.describe(weight.grad()));
-  // If a batch was freed, the round still has what it read.
-  for (std::size_t i = 0; i < named.batch.size(); ++i)
-    if (NamedMemory& each = named.batch[i]; !each.tensor.defined())
-      each.tensor = batch.tensor(i).over(tables.first_value(each.storage));
   return tables;
 }
 

@@ -49,6 +49,7 @@ struct Names {
 /// Where a round has its results: losses, which stay, and slots of gradients, which may be freed before they
 /// are needed.
 struct RoundOutcome {
+  bool known = false;  ///< it was noted at the gate
   std::vector<std::pair<at::Tensor, std::uint32_t>> losses;  ///< with their slots
   std::vector<std::uint32_t> gradients;  ///< slots by the weights' numbers; UINT32_MAX: none
 };
@@ -148,6 +149,7 @@ class Rounds {
   record::TwinNames twin_names_;
   std::uint64_t names_revision_ = 0;  ///< names in `twin_names_`
   bool open_ = false, counted_ = false, watched_ = false, held_ = false;
+  int awaited_ = 0;  ///< gates of the open round that have not answered
   std::chrono::steady_clock::time_point began_;
 };
 

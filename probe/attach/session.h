@@ -288,6 +288,7 @@ class AttachSession : public OpSink {
   /// At the gate of a good step: whether its update gets something that earlier ones did not get, and can be
   /// kept.
   bool update_is_at_risk();
+  void note_replaced_moments();
   /// State that is bad at a boundary of the step (its gate; after its update) and was not bad before.
   void report_damage(StepAnswer& answer, bool update_made);
   Facts damage_of_update();

@@ -17,8 +17,8 @@ constexpr std::uint8_t kHabit = 4;
 
 bool UpdateRisk::judge(const GradientGate& gate) {
   // What is changed before every update, as a schedule does, is no news either.
-  const bool changed = std::exchange(changed_, false), before = std::exchange(changed_before_, changed);
-  bool news = changed && !before;
+  bool news = this->news();
+  passed();
   seen_.resize(std::max(seen_.size(), gate.size()));
   for (std::size_t i = 0; i < gate.size(); ++i) {
     const at::Tensor& parameter = gate.parameters()[i];

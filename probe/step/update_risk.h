@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "probe/step/gate.h"
@@ -25,6 +26,11 @@ class UpdateRisk {
   /// At the gate of a good step, when `gate` has measured the gradients: whether the coming update gets
   /// something new.
   bool judge(const GradientGate& gate);
+
+  /// Whether that is news of the coming update, whatever its gradients are.
+  bool news() const { return changed_ && !changed_before_; }
+  /// The update is made without being judged.
+  void passed() { changed_before_ = std::exchange(changed_, false); }
 
  private:
   struct Seen {

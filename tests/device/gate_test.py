@@ -48,7 +48,7 @@ LOOPS = {loop.__name__: loop for loop in (clipped, accumulated, two, alternating
 
 
 def train(loop, fault="", seed=1):
-    """As observed.train; fault: "batch", or "last" in the last step."""
+    """As observed.train; fault: "batch", or "last" in the last step, or "setting": one that spoils every weight in step BAD."""
     nqdev.set_seed(seed)
     torch.manual_seed(0)
     model = mlp().to("nqdev")
@@ -59,7 +59,9 @@ def train(loop, fault="", seed=1):
         if step == COUNTED_FROM:
             nqdev.reset_counts()
         batches = torch.randn(2, 4, 8)
-        if fault and step == (STEPS - 1 if fault == "last" else BAD):
+        if fault == "setting" and step == BAD:
+            optimizers[0].param_groups[0]["weight_decay"] = float("nan")
+        elif fault and step == (STEPS - 1 if fault == "last" else BAD):
             batches[0, 1, 3] = float("nan")
         for optimizer in optimizers:
             optimizer.zero_grad()
@@ -90,6 +92,11 @@ class GateTest(Observed):
                     self.assert_same_bits(weights, alone[0])
                     self.assertEqual(counts["synchronisations"], alone[1]["synchronisations"])
                     self.assertEqual(list(run.glob("incidents/*")), [])
+
+    def test_the_first_update_with_another_setting_is_kept_whatever_that_costs(self):
+        run, [(weights, _)] = self.observed("trace", "clipped", "setting", keep_percent=0)
+        self.assert_same_bits(weights, train("clipped", "setting")[0])
+        self.verdict(run)
 
     def test_the_last_step_is_told_at_the_end(self):
         run, _ = self.observed("trace", "clipped", "last")
