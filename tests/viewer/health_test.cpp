@@ -55,7 +55,7 @@ TEST_F(HealthyRun, EachPanelSaysWhatThereIs) {
     const std::string text = panel_text(session, panel);
     EXPECT_NE(text.find(nearest), std::string::npos) << text;
     EXPECT_NE(text.find(testing::kNear), std::string::npos) << text;
-    EXPECT_NE(text.find("norm at step 79: "), std::string::npos) << text;
+    EXPECT_NE(text.find("L2 at step 79: "), std::string::npos) << text;
     EXPECT_NE(text.find("at most 50 % of a place's values: "), std::string::npos) << text;
   }
 }

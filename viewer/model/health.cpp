@@ -50,7 +50,7 @@ std::string groups_text(const History& history) {
   for (std::size_t i = 0; i < std::min(kGroups, groups.size()); ++i)
     text += (i == 0 ? "" : ", ") + groups[i].first + " " + short_number(groups[i].second);
   if (groups.size() > kGroups) text += " and " + counted(groups.size() - kGroups, "smaller group");
-  return text.empty() ? "" : "norm at step " + exact_number(history.steps().back()) + ": " + text;
+  return text.empty() ? "" : "L2 at step " + exact_number(history.steps().back()) + ": " + text;
 }
 
 /// "at most 50 % of the values: aten::bmm in blocks.3"; "" if no share is on record.
