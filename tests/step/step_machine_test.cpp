@@ -253,7 +253,7 @@ TEST(StepMachine, a_bad_step_is_told_once_whatever_it_is_called) {
   EXPECT_EQ(p.machine.step(), 1000);
   EXPECT_EQ(p.machine.coming(), 1000);
   EXPECT_FALSE(p.machine.reported());
-  p.machine.report();
+  p.machine.report(p.machine.step());
   EXPECT_TRUE(p.machine.reported());
   p.backward();
   p.update();
