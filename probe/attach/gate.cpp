@@ -93,11 +93,10 @@ void AttachSession::answered(Awaited& it, StepAnswer& answer, bool late) {
   loss_ = it.losses.empty() ? std::numeric_limits<double>::quiet_NaN() : seen.loss;
   loss_scale_ = it.look.number(kScale).value_or(it.update.loss_scale);
   if (first_scale_ == 0) first_scale_ = loss_scale_;
-  answer.gate = judge_.judge(
-      seen, {.loss_scale = loss_scale_,
-             .scaler_acts = scaler_acts,
-             .norm_bad = norm_bad,
-             .min_loss_scale = options_.probe.min_loss_scale});
+  answer.gate = judge_.judge(seen, {.loss_scale = loss_scale_,
+                                    .scaler_acts = scaler_acts,
+                                    .norm_bad = norm_bad,
+                                    .min_loss_scale = options_.probe.min_loss_scale});
   machine_.gate_answered(it.step, answer.gate);
   if (!it.joins) history_.scaled(loss_scale_);
   if (late) {

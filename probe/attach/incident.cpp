@@ -43,7 +43,8 @@ SnapshotDoc& AttachSession::Pages::doc() {
   if (!tables_)
     tables_.emplace(session_.rounds_->tables(
         step_, session_.tensors_.names(), runs_ ? session_.batch_ : facts_.batch,
-        runs_ && !facts_.outcome.known ? session_.computed() : RoundResults{{}, {}, &facts_.outcome}, named_));
+        runs_ && !facts_.outcome.known ? session_.computed() : RoundResults{{}, {}, &facts_.outcome},
+        named_));
   return tables_->recording.doc;
 }
 

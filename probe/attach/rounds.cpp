@@ -24,7 +24,8 @@ std::vector<std::int32_t> last_written(const SnapshotDoc& doc) {
   std::vector<std::int32_t> last(doc.slots.size(), kNone);
   for (const OpRow& op : doc.ops)
     for (std::int32_t i = 0; i < op.written_count; ++i) {
-      const std::int32_t row = doc.written[static_cast<std::size_t>(op.first_written + i)];
+      const std::int32_t row =
+          doc.written[static_cast<std::size_t>(op.first_written) + static_cast<std::size_t>(i)];
       last[static_cast<std::size_t>(doc.tensors[static_cast<std::size_t>(row)].slot)] = row;
     }
   return last;

@@ -49,7 +49,7 @@ struct Names {
 /// Where a round has its results: losses, which stay, and slots of gradients, which may be freed before they
 /// are needed.
 struct RoundOutcome {
-  bool known = false;  ///< it was noted at the gate
+  bool known = false;                                        ///< it was noted at the gate
   std::vector<std::pair<at::Tensor, std::uint32_t>> losses;  ///< with their slots
   std::vector<std::uint32_t> gradients;  ///< slots by the weights' numbers; UINT32_MAX: none
 };

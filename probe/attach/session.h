@@ -376,7 +376,7 @@ class AttachSession : public OpSink {
     bool looked_between = false;    ///< at what ran since then
     std::optional<std::vector<std::string>> samples = {};  ///< of the step, once it has its update
     bool weights_finite = false, states_finite = false;    ///< see RoundFacts
-    RoundOutcome outcome = {};                              ///< of a step whose gate answers later
+    RoundOutcome outcome = {};                             ///< of a step whose gate answers later
   };
   Trace trace_;
   PassResults results_;  ///< of the passes that are on record

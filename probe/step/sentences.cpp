@@ -106,7 +106,7 @@ std::string in_words(double number) {
 
 /// Replacement for the word in braces.
 std::string filled(std::string_view word, const Fact& fact) {
-  const std::string number = std::to_string(fact.number);
+  std::string number = std::to_string(fact.number);
   if (word == "name") return fact.name;
   if (word == "a_weight") return fact.name.empty() ? "a weight" : fact.name;
   if (word == "written_by") return fact.more.empty() ? "" : ", which " + fact.more + " wrote";

@@ -87,7 +87,7 @@ class PolicyTest(AttachTest):
     def test_buffers_of_models_that_are_gone_do_not_count(self):
         process = self.under("skip", POLICY / "buffers.py")
         before, _, after = process.stderr.partition("one model\n")
-        self.assertEqual(before, "")
+        self.assertEqual([line for line in before.splitlines() if not line.startswith("nanquest: level ")], [])
         self.assertEqual(after.count("are not restored when a step is skipped"), 1, after)
 
 

@@ -144,6 +144,7 @@ std::string RankWork::bad_ranks(std::int32_t& lowest) const {
 void RankWork::share_peaks(const std::vector<AttentionHeads>& attention) {
   if (group_.alone() || attention.empty()) return;
   std::vector<at::Tensor> peaks;
+  peaks.reserve(attention.size());
   for (const AttentionHeads& layer : attention) peaks.push_back(layer.peaks);
   group_.largest(std::move(peaks));
 }

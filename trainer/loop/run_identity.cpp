@@ -58,7 +58,7 @@ void RunIdentity::note_in(TrainState& state) const {
 
 std::string RunIdentity::text() const {
   std::string all = task_.fingerprint() + "\n" + task_.data_fingerprint();
-  for (const auto& [key, value] : settings_) all += "\n" + key + "=" + value;
+  for (const auto& [key, value] : settings_) all.append("\n").append(key).append("=").append(value);
   return all;
 }
 

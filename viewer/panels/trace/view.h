@@ -17,7 +17,7 @@ struct TracePanel : PanelView {
   char filter[128] = "";
   std::vector<OpId> visible_ops;  ///< ops that pass the filter, in `order`
   OpOrder order;
-  std::string filtered_for;       ///< filter and reading that visible_ops was made for
+  std::string filtered_for;  ///< filter and reading that visible_ops was made for
   bool focus_filter = false;
   bool scroll_to_op = true;
   float scrolled_at = 0;         ///< height of the list then: in another one the op may be out of sight
