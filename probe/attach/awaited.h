@@ -23,8 +23,9 @@ struct Awaited {
   std::int64_t step = 0;   ///< as the program counts
   std::int64_t round = 0;  ///< Rounds::number
   Losses losses;
-  bool norm_bad = false;  ///< known before the look
-  bool joins = false;     ///< another optimizer has written in this step
+  bool norm_bad = false;   ///< known before the look
+  bool joins = false;      ///< another optimizer has written in this step
+  bool graph_ran = false;  ///< a captured graph was replayed in this step
 };
 
 }  // namespace nanquest::attach

@@ -145,9 +145,9 @@ std::string AttachSession::write_file(Gate gate, Facts& told, bool update_made, 
   std::string spoiled;
   const Rounds::Kept* origin = round_that_spoiled(spoiled, update_made, late);
   if (!origin && !pages) {
-    told.push_back({graph_ran_in_ == (late ? late->step : step()) ? Fact::graph_ran
-                    : update_made                                 ? Fact::update_not_kept
-                                                                  : Fact::nothing_recorded});
+    told.push_back({(late ? late->graph_ran : graph_ran_in_ == step()) ? Fact::graph_ran
+                    : update_made                                      ? Fact::update_not_kept
+                                                                       : Fact::nothing_recorded});
     add_text(told, rounds_->why_not());
     return "";
   }
