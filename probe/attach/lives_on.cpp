@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "probe/attach/pages.h"
-#include "probe/trace/collectives.h"
 #include "probe/trace/flow.h"
 
 namespace nanquest::attach {
@@ -177,16 +176,6 @@ void AttachSession::take_over_names() {
   }
 }
 
-/// What collectives after the update wrote.
-std::vector<SlotId> AttachSession::received_between(const TraceGraph& graph) const {
-  std::vector<SlotId> slots;
-  for (const OpId op : IdRange<OpRow>(OpId{trace_.update_ends}, graph.end()))
-    if (is_collective(graph.op(op).name))
-      for (const TensorId row : graph.written(op))
-        if (const SlotId slot = row ? graph.slot(row) : SlotId{}) slots.push_back(slot);
-  return slots;
-}
-
 Facts AttachSession::damage_between() {
   NamedTensors bad =
       check_.spoiled(rounds_->recorder(), state_written(trace_.update_ends, /*weights_too=*/true), step(),
@@ -219,12 +208,6 @@ Facts AttachSession::damage_between() {
     return true;
   });
   check_.left_behind(copies);
-  // Another rank did it: the next step, which reads it, names where it came from.
-  const SlotSet received = reached_by(graph, received_between(graph), OpId{trace_.update_ends});
-  std::erase_if(bad, [&](const auto& each) {
-    const std::uint32_t slot = recorded.slots.find(storage_of(each.second));
-    return slot != record::SlotIndex::kMissing && received[SlotId{slot}];
-  });
   if (bad.empty()) return {};
   return {{.kind = Fact::spoiled_between,
            .name = bad.front().first,
@@ -235,6 +218,9 @@ Facts AttachSession::damage_between() {
 void AttachSession::look_between(StepAnswer& answer) {
   if (!machine_.over() || machine_.paused()) return;
   if (machine_.reported()) return remember_damage();  // what was copied since then is its damage, too
+  // Ranks have to name the same step, and what one of them does between its steps reaches the others in the
+  // next.
+  if (options_.probe.world_size > 1) return;
   if (!on_record() || ops_so_far() <= trace_.update_ends || trace_.update_ends == 0) return;
   if (std::exchange(trace_.looked_between, true)) return;
   const Facts what = damage_between();

@@ -300,7 +300,6 @@ class AttachSession : public OpSink {
   /// The step has its update, and another one is about to begin: what ran in between is the step's.
   void look_between(StepAnswer& answer);
   Facts damage_between();
-  std::vector<SlotId> received_between(const TraceGraph& graph) const;
   /// Of the state that has a name: what ops from `first` on wrote. Names begin with StateCheck's words.
   NamedTensors state_written(std::size_t first, bool weights_too);
   /// Other memory that they wrote and that is still there, but for gradients and the batch.

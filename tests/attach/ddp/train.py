@@ -2,7 +2,6 @@
 
 usage: train.py MODE BAD WEIGHTS      (MODE: ddp, bucket-view, no-sync, manual, gather; BAD -1: nobody;
 ddp-amp, ddp-low: under autocast, weights in bf16; ddp-loss: the loss alone is bad, its gradients are not;
-ddp-between: after its update of step 3 rank BAD ruins a buffer;
 ddp-given-up: so it is, and the ranks agree to leave the step out; ddp-average: rank 0 keeps an average in bf16;
 local: every rank makes updates of its own, after which weights are averaged; local-absent: in step 3 none does; local-state: a
 weight of rank BAD is lost; local-short: rank 1 makes one update less; nobody averages in these two)
@@ -41,7 +40,7 @@ head = Head()
 
 
 def loss_of(step):
-    broken, alone = step == 3 and rank == bad and mode not in ("local-absent", "local-state", "ddp-between"), mode in ("ddp-loss", "ddp-given-up")
+    broken, alone = step == 3 and rank == bad and mode not in ("local-absent", "local-state"), mode in ("ddp-loss", "ddp-given-up")
     with torch.autocast("cpu", torch.bfloat16, enabled=mode == "ddp-amp"):
         y = head(model(torch.randn(6, 4, dtype=torch.bfloat16 if mode == "ddp-low" else None)), broken and not alone)
     if mode != "gather":
@@ -77,9 +76,6 @@ for step in range(5):
         with torch.no_grad():
             net[0].weight[0, 0] = float("nan")
     optimizer.step()
-    if mode == "ddp-between" and step == 3 and rank == bad:
-        with torch.no_grad():
-            net[2].running_mean.div_(torch.zeros(8))
     if mode in ("local", "local-absent"):
         with torch.no_grad():
             for parameter in model.parameters():
