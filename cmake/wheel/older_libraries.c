@@ -1,10 +1,12 @@
 /* What the wheel's libraries and programs use of glibc and what has changed since 2.28, by what every glibc has. They are compiled with
    this machine's headers, and linked with an older system's C library (sysroot.sh) and with this file: what it does not define
    and the older library does not have is an error of the linker. */
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #define HIDDEN __attribute__((visibility("hidden")))
 
@@ -43,4 +45,16 @@ HIDDEN uint32_t arc4random(void) {
   uint32_t number;
   if (getentropy(&number, sizeof number) != 0) abort();
   return number;
+}
+
+/* Since 2.30: a deadline by another clock than the wall's; the wall's clock may jump meanwhile, as it might before. */
+HIDDEN int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock, const struct timespec* until) {
+  struct timespec here, wall;
+  clock_gettime(clock, &here);
+  clock_gettime(CLOCK_REALTIME, &wall);
+  wall.tv_sec += until->tv_sec - here.tv_sec;
+  wall.tv_nsec += until->tv_nsec - here.tv_nsec;
+  if (wall.tv_nsec < 0) wall.tv_nsec += 1000000000, --wall.tv_sec;
+  if (wall.tv_nsec >= 1000000000) wall.tv_nsec -= 1000000000, ++wall.tv_sec;
+  return pthread_cond_timedwait(condition, mutex, &wall);
 }
