@@ -3,8 +3,8 @@
 
 All of them, or those that differ from REVISION, the ones changed last first, and N units at most: the others are left for the night.
 Sources that are compiled together (NANQUEST_UNITY) are looked at together. The build folder must hold compile_commands.json of a
-configuration without precompiled headers; nothing has to be built. A source without findings is not looked at again until it, a header of ours that it includes, its compile command or .clang-tidy changes (in
-$NANQUEST_CACHE/tidy). Exit code 1 if anything was found, or if --all found no source.
+configuration without precompiled headers; nothing has to be built. A source without findings is not looked at again until it, a
+header of ours that it includes, its compile command or .clang-tidy changes (in $NANQUEST_CACHE/tidy). Exit code 1 if anything was found, or if --all found no source.
 """
 import argparse
 import concurrent.futures

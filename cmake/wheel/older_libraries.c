@@ -1,5 +1,5 @@
 /* What the wheel's libraries and programs use of glibc and what has changed since 2.28, by what every glibc has. They are compiled with
-   this machine's headers, and linked with an older system's C library (sysroot.sh) and with this file: what it does not define
+   this machine's headers, and linked with an older system's C library (older_system.sh) and with this file: what it does not define
    and the older library does not have is an error of the linker. */
 #include <pthread.h>
 #include <stdint.h>

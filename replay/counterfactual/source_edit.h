@@ -1,8 +1,10 @@
 /// SourceEdit: a change that was tried on a step, as it would be written into the program.
 ///
-///     SourceEdit{.op = "sqrt", .row = 12, .with = "{}.clamp(min=1e-08)"}   sqrt(d) ->
-///     sqrt(d.clamp(min=1e-08)) SourceEdit{.op = "add", .row = 7, .number = 1e-12, .with = "1e-05"}  x +
-///     1e-12 -> x + 1e-05
+///     sqrt(d)    ->  sqrt(d.clamp(min=1e-08))
+///     SourceEdit{.op = "sqrt", .row = 12, .with = "{}.clamp(min=1e-08)"}
+///
+///     x + 1e-12  ->  x + 1e-05
+///     SourceEdit{.op = "add", .row = 7, .number = 1e-12, .with = "1e-05"}
 #pragma once
 
 #include <cstdint>

@@ -145,6 +145,7 @@ SETTINGS = (
         "on a device with --on-incident continue, later: the update does not wait for the check of loss and gradients; its result is read "
         "when the device has it, at the latest at the next update; now: every update waits for it",
         library=True,
+        topic=RECORD,
     ),
     Setting(
         "on_forecast",
