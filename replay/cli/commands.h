@@ -92,10 +92,17 @@ struct RanksArguments {
   bool json = false, quiet = false, no_files = false;
 };
 
+struct DiffArguments {
+  std::string a, b;  ///< snapshots
+  bool json = false, quiet = false;
+  bool full = false;  ///< all findings and notes
+};
+
 /// The files without those that replay itself wrote beside others of them, which a pattern like
 /// incidents/*.h5 matches as well.
 std::vector<std::string> without_replays(std::vector<std::string> files);
 int ranks_command(const RanksArguments& arguments);
+int diff_command(const DiffArguments& arguments);
 int collect_command(const CollectArguments& arguments);
 int headroom_command(const HeadroomArguments& arguments);
 int judge_command(const JudgeArguments& arguments);

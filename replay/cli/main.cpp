@@ -40,6 +40,7 @@ struct Arguments {
   RanksArguments ranks;
   std::vector<std::string> more;  ///< snapshots of other ranks, after the first
   RewindArguments rewind;
+  DiffArguments diff;
   RedactArguments redact;
   MinimalArguments minimal;
   EmbedArguments embed;
@@ -208,6 +209,24 @@ void add_ranks(CLI::App& app, Arguments& a) {
       "Exit code: 0 nothing harmful and every collective as recorded, 1 a finding, 2 usage, 3 bad file.");
 }
 
+void add_diff(CLI::App& app, Arguments& a) {
+  CLI::App* diff = subcommand(app, a, "diff", "Two recordings of one step: where they part, and why",
+                              [&a] { return diff_command(a.diff); });
+  diff->add_option("a", a.diff.a, "A recorded step (nanquest run --record-steps N)")
+      ->required()
+      ->type_name("A");
+  diff->add_option("b", a.diff.b, "The same step of another run")->required()->type_name("B");
+  diff->add_flag("--json", a.diff.json, "Print the result as JSON");
+  diff->add_flag("--full", a.diff.full, "Print all differences");
+  diff->add_flag("-q,--quiet", a.diff.quiet, "No progress on stderr");
+  add_model(*diff);
+  add_load(*diff);
+  diff->footer(
+      "Example:\n  nanquest-replay diff before/recordings/step-00000000.r0.h5 "
+      "after/recordings/step-00000000.r0.h5\n"
+      "Exit code: 0 alike within rounding, 1 they differ, 2 usage, 3 bad file.");
+}
+
 void add_collect(CLI::App& app, Arguments& a) {
   CLI::App* collect = subcommand(app, a, "collect", "A run's files of several nodes into one run directory",
                                  [&a] { return collect_command(a.collect); });
@@ -341,6 +360,7 @@ void add_subcommands(CLI::App& app, Arguments& a) {
   add_embed(app, a);
   add_collect(app, a);
   add_ranks(app, a);
+  add_diff(app, a);
   add_common(*subcommand(app, a, "info", "What the snapshot holds", [&a] { return info_command(a.common); }),
              a.common, true);
 }

@@ -8,8 +8,9 @@
 #include <cstring>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
-#include "replay/trace/environment.h"
+#include "replay/trace/lockstep.h"
 #include "replay/trace/replayer_state.h"
 
 namespace nanquest {
@@ -31,8 +32,11 @@ double max_distance(const at::Tensor& a, const at::Tensor& b, const double* left
   double largest = 0;
   for (std::int64_t i = 0; i < a.numel(); ++i) {
     if (!std::isfinite(left[i]) || !std::isfinite(right[i])) continue;
-    largest =
-        std::max(largest, std::abs(static_cast<double>(ordered(x[i])) - static_cast<double>(ordered(y[i]))));
+    // Unsigned: neighbours in fp64 are one apart, which two doubles of that size would not show.
+    const std::int64_t left_order = ordered(x[i]), right_order = ordered(y[i]);
+    const auto [low, high] = std::minmax(left_order, right_order);
+    largest = std::max(
+        largest, static_cast<double>(static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low)));
   }
   return largest;
 }
@@ -59,6 +63,11 @@ void add_pair(std::int64_t index, double a, double b, TensorDifference& d, bool&
   const bool finite_a = std::isfinite(a), finite_b = std::isfinite(b);
   d.non_finite_recorded += !finite_a;
   d.non_finite_other += !finite_b;
+  if (finite_a && finite_b) {
+    d.squares_recorded += a * a;
+    d.squares_apart += (b - a) * (b - a);
+    d.amax_recorded = std::max(d.amax_recorded, std::abs(a));
+  }
   if (a == b || (std::isnan(a) && std::isnan(b))) return;
   ++d.different;
   if (!finite_a || !finite_b) {  // larger than any distance
@@ -119,16 +128,14 @@ Result<CompareResult> compare(const Replayer& replayer, const RunOptions& option
   const Replayer::Impl& impl = replayer.impl();
   CompareResult result;
   try {
-    for (const Slot& slot : doc.slots)
-      if (!slot.data.empty()) (void)impl.load(slot.data);
     RunOptions same;
     same.scan = false;
-    const trace::RunScope scope(doc);
-    trace::Run recorded(impl, same), changed(impl, options);
-    for (const OpId op : trace::ops_to_run(doc, options)) {
-      std::vector<at::Tensor> a, b;
-      recorded.step(op, &a);
-      changed.step(op, &b);
+    same.stop_after = options.stop_after;
+    std::vector<OpPair> pairs;
+    for (const OpId op : trace::ops_to_run(doc, options)) pairs.push_back({op, op});
+    const auto add = [&](const OpPair& pair, const std::vector<at::Tensor>& a,
+                         const std::vector<at::Tensor>& b) {
+      const OpId op = pair.a;
       const auto& rows = impl.plan().ops[op].written;
       const bool garbage = (get(doc, op).flags & kOpUninitialised) != 0;
       for (std::size_t i = 0; !garbage && i < std::min(a.size(), b.size()); ++i) {
@@ -140,10 +147,8 @@ Result<CompareResult> compare(const Replayer& replayer, const RunOptions& option
             result.first_finiteness_change == kNone)
           result.first_finiteness_change = op.row();
       }
-      recorded.finish_op(op);
-      changed.finish_op(op);
-    }
-    result.other = changed.finish();
+    };
+    result.other = lockstep({&replayer, &same}, {&replayer, &options}, std::move(pairs), add).b;
   } catch (const std::exception& e) {
     return Error{ErrorCode::bad_file, std::string("the runs can't be compared: ") + e.what(),
                  "nanquest-replay info shows what the snapshot holds"};

@@ -1,7 +1,7 @@
 /// compare: how far a changed run differs from the recorded one, op by op.
 ///
-/// Two runs go in lockstep: one exactly as recorded, one in another precision. After each op every tensor
-/// that it wrote is compared, while both are still in memory.
+/// Two runs go in lockstep (lockstep.h): one exactly as recorded, one in another precision. Every tensor that
+/// an op wrote is compared.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,11 @@ struct TensorDifference {
   /// Largest distance in units in the last place of the recorded format, after rounding `other` to it; 0 for
   /// integers.
   double max_ulp = 0;
-  std::int64_t worst = -1;  ///< logical index of the largest absolute difference, or of the first element
-                            ///< that is finite on one side only; -1 if nothing differs
+  double squares_recorded = 0,
+         squares_apart = 0;  ///< sums over elements finite on both sides; 0 for integers
+  double amax_recorded = 0;  ///< largest |recorded| of those; 0 for integers
+  std::int64_t worst = -1;   ///< logical index of the largest absolute difference, or of the first element
+                             ///< that is finite on one side only; -1 if nothing differs
 };
 
 /// One tensor that one op wrote.

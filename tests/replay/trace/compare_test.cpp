@@ -33,6 +33,8 @@ TEST(TensorDifference, UlpsCountNeighboursInTheRecordedFormat) {
   const auto single = at::tensor({1.0f, -1.0f});
   const auto next = at::tensor({std::nextafter(1.0f, 2.0f), std::nextafter(-1.0f, -2.0f)});
   EXPECT_EQ(tensor_difference(single, next).max_ulp, 1);
+  const auto twice = at::tensor({1.0, -3.0}, at::kDouble);
+  EXPECT_EQ(tensor_difference(twice, at::tensor({std::nextafter(1.0, 2.0), -3.0}, at::kDouble)).max_ulp, 1);
   // From the smallest negative to the smallest positive subnormal: through -0 and +0, which count as one
   // value.
   EXPECT_EQ(tensor_difference(at::tensor({-1e-45f}), at::tensor({1e-45f})).max_ulp, 2);

@@ -17,7 +17,7 @@ from .start import launcher, native
 from .start.launcher import USAGE_ERROR
 from .tell import reports, start_line
 
-DOORS = {"view": ("nanquest-viewer",), "collect": ("nanquest-replay", "collect")}
+DOORS = {"view": ("nanquest-viewer",), "collect": ("nanquest-replay", "collect"), "diff": ("nanquest-replay", "diff")}
 
 EXAMPLES = """examples:
   nanquest run -- python train.py --epochs 3
@@ -82,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     explain_run.add_to(verbs)
     _add_door(verbs, "replay", "nanquest-replay, also with --import MODULE, for operators that are written in Python")
     _add_door(verbs, "view", "nanquest-viewer")
+    _add_door(verbs, "diff", "nanquest-replay diff: two recordings of one step, where they part and why")
     rehearse.add_to(verbs)
     _add_doctor(verbs)
     mute.add_to(verbs)

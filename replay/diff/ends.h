@@ -1,0 +1,41 @@
+/// ends: what a step leaves behind: its loss, the gradient of each parameter, the updated weights. They
+/// belong together by name, however the two steps compute them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "probe/trace/graph.h"
+#include "replay/diff/report.h"
+#include "replay/diff/rounding.h"
+
+namespace nanquest::diff {
+
+/// One value that both steps leave.
+struct End {
+  std::string group, name;
+  Place a, b;
+};
+
+/// Ends that both have, in order: loss (if both run as many micro-batches), gradients, updated weights.
+/// `only`: parameters with a gradient in one step, as sentences.
+std::vector<End> ends_of(const TraceGraph& a, const TraceGraph& b, std::vector<std::string>& only);
+
+/// True if both steps leave gradients of nearly the same parameters: steps of one model, whatever ops they
+/// run.
+bool is_one_model(const TraceGraph& a, const TraceGraph& b, const std::vector<End>& ends);
+/// Micro-batches of a step.
+std::int32_t micro_batches(const SnapshotDoc& doc);
+
+/// Places of A's or of B's values, in the order of `ends`.
+std::vector<Place> places_a(const std::vector<End>& ends);
+std::vector<Place> places_b(const std::vector<End>& ends);
+
+/// True if there are such groups and nothing in them differs.
+bool all_agree(const std::vector<Group>& groups);
+
+/// How many of each group are beyond rounding.
+std::vector<Group> judge_ends(const std::vector<End>& ends, const std::vector<at::Tensor>& a,
+                              const std::vector<at::Tensor>& b, const std::vector<Apart>& limits);
+
+}  // namespace nanquest::diff

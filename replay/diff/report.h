@@ -1,0 +1,71 @@
+/// report: what a comparison of two recorded steps found. Plain data, with its text and its JSON.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace nanquest::diff {
+
+/// How a difference came in. `batch`, `state`: values from outside the step differ. `argument`: a number that
+/// the program passed. `random`: other random numbers. `operations`: ops that only one has. `input`: the same
+/// op computes from something else. `format`: another number format. `value`: none of these was found.
+enum class Kind : std::uint8_t { batch, state, argument, random, operations, input, format, value };
+
+/// "batch", "state", …
+std::string_view word(Kind kind);
+
+/// A distance, and what a change of the last bit makes of the same value; both relative.
+struct Distance {
+  double found = 0, rounding = 0;
+};
+
+struct Finding {
+  Kind kind = Kind::value;
+  std::string op, module, phase;  ///< of the first op beyond rounding; "" for batch and state
+  std::string parameter;          ///< that an op of the optimizer updates, "" if not known
+  std::int32_t a = -1, b = -1;    ///< its numbers in both steps, -1: none
+  std::string name;               ///< argument, or the first value that differs
+  std::string in_a, in_b;         ///< what each has there
+  std::int64_t places = 0;        ///< so many ops (or values) differ in this way
+  std::int32_t follows = -1;      ///< the finding of whose op this op is the derivative; -1: of none
+  std::vector<std::string> only_a, only_b;  ///< `operations`: "aten::addmm in blocks.1 (op 34)"
+  Distance distance;
+  bool inputs_agree = false;
+  /// A, given what B has there, gives B's value there, within rounding. Only then is the kind shown.
+  bool shown = false;
+};
+
+/// The end of the step: how many of a group of values are beyond rounding.
+struct Group {
+  std::string name;  ///< "loss", "gradients", "updated weights"
+  std::int64_t compared = 0, differ = 0;
+  std::string first;  ///< the first that differs
+  Distance distance;
+};
+
+struct Report {
+  std::string file_a, file_b;
+  std::int64_t step_a = 0, step_b = 0;
+  std::int64_t ops_a = 0, ops_b = 0, in_common = 0;
+  double share = 0;               ///< of ops in common: 0 to 1
+  bool same_program = true;       ///< false: too little in common to be compared; there are no findings
+  std::int64_t equal_pairs = 0;   ///< pairs up to the first finding that are within rounding
+  std::vector<Finding> findings;  ///< in the order in which the step meets them
+  bool complete = false;    ///< with all that was put into A, all that was compared is B's within rounding
+  std::vector<Group> ends;  ///< as recorded, without changes
+  std::vector<std::string>
+      notes;  ///< settings that differ without an effect beyond rounding; parameters of one
+  bool alike() const { return same_program && findings.empty(); }
+};
+
+/// True if both are the same difference at another place: the same kind and name, at the same operator, with
+/// the same operators that only one has.
+bool is_same(const Finding& a, const Finding& b);
+
+/// Ten lines for people; `full`: all findings and notes.
+std::string to_text(const Report& report, bool full);
+/// The document "nanquest.diff", version 1 (docs/diff.md).
+std::string to_json(const Report& report);
+
+}  // namespace nanquest::diff
