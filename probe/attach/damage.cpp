@@ -4,7 +4,7 @@
 namespace nanquest::attach {
 
 void AttachSession::remember_damage() {
-  if (machine_.reported() && check_.damaged() < tensors_.size()) check_.left_behind(check_.bad_now());
+  if (machine_.reported() && check_.damaged() < tensors_.size()) note_damage(step());
 }
 
 std::string AttachSession::last_writer_of(const at::Tensor& memory) {

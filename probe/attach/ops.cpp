@@ -10,6 +10,7 @@
 
 #include "probe/attach/options.h"
 #include "probe/attach/replicas.h"
+#include "probe/attach/saved.h"
 #include "probe/attach/session.h"
 #include "probe/observe/module_scope.h"
 #include "probe/observe/step_scope.h"
@@ -158,6 +159,13 @@ void replicas_differ(std::int64_t step, const std::vector<std::int64_t>& ranks, 
   if (session()) session()->replicas_differ({step, {ranks.begin(), ranks.end()}, tensor, text});
 }
 
+void found(std::int64_t step, std::string kind, std::string label, std::string tensor, std::string file,
+           std::string text) {
+  if (session())
+    session()->found(
+        {step, 0, std::move(kind), std::move(label), std::move(tensor), std::move(file), std::move(text)});
+}
+
 std::string outlook() {
   return session() ? text_of(session()->outlook()) : "";
 }
@@ -217,6 +225,9 @@ TORCH_LIBRARY(nanquest, m) {
   m.def("hashes_of_parts(Tensor[] tensors, int[] begins, int[] bytes) -> int[]", &hashes_of_parts);
   m.def("note_replicas(str ranks, str others) -> ()", &Of<&AttachSession::note_replicas>::op);
   m.def("replicas_differ(int step, int[] ranks, str tensor, str text) -> ()", &replicas_differ);
+  m.def("non_finite(Tensor[] tensors) -> int[]", &non_finite);
+  m.def("state_names() -> str", &Of<&AttachSession::state_names>::op);
+  m.def("found(int step, str kind, str label, str tensor, str file, str text) -> ()", &found);
   m.def("record_step() -> bool", &Of<&AttachSession::record_step>::op);
   m.def("pause(bool begins) -> ()", &pause);
   m.def("note(str key, str value) -> ()", &Of<&AttachSession::note>::op);

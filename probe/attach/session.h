@@ -38,6 +38,7 @@
 #include "probe/nanquest.h"
 #include "probe/observe/observer.h"
 #include "probe/step/facts.h"
+#include "probe/step/first_bad.h"
 #include "probe/step/forecast.h"
 #include "probe/step/incident_writer.h"
 #include "probe/step/judge.h"
@@ -184,6 +185,13 @@ class AttachSession : public OpSink {
   /// They were compared and differ: written into the manifest.
   void replicas_differ(ManifestReplicas told);
 
+  /// All that lives on from step to step, as a JSON array of objects: kind and name, elements, the address of
+  /// its memory, whether it was bad before the first update (since_start), and since which step (-1: not
+  /// bad) by which op.
+  std::string state_names();
+  /// Something to tell of that is no incident: written into the manifest.
+  void found(ManifestFinding finding);
+
   /// From here on steps are only counted: not judged, recorded or written, and what was recorded is dropped.
   /// `resume` ends that at the next step that begins.
   void pause();
@@ -246,6 +254,8 @@ class AttachSession : public OpSink {
   /// After an incident's step: stores what it left non-finite, so that later steps with that damage are
   /// recognised.
   void remember_damage();
+  /// After this step: what is bad now, and since when.
+  void note_damage(std::int64_t number);
   /// Observes ops again, if an update that is not recorded had stopped that.
   void listen() {
     if (observer_ && !machine_.off()) observer_->wake();
@@ -385,6 +395,7 @@ class AttachSession : public OpSink {
   StepMachine machine_;
   StepJudge judge_;
   StateCheck check_;
+  FirstBad first_bad_;
   IncidentWriter writer_;
   Forecast forecast_;
   RangeRecord ranges_;

@@ -33,11 +33,15 @@ json to_json(const Manifest& m) {
   json replicas = json::array();
   for (const ManifestReplicas& r : m.replicas)
     replicas.push_back({{"step", r.step}, {"ranks", r.ranks}, {"tensor", r.tensor}, {"text", r.text}});
+  json findings = json::array();
+  for (const ManifestFinding& f : m.findings)
+    findings.push_back({{"step", f.step}, {"rank", f.rank}, {"kind", f.kind}, {"label", f.label},
+                        {"tensor", f.tensor}, {"file", f.file}, {"text", f.text}});
   return {{"format", kFormat},      {"format_version", kVersion}, {"created", m.created},
           {"nanquest", m.nanquest}, {"command", m.command},       {"config", m.config},
           {"rank", m.rank},         {"world_size", m.world_size}, {"status", m.status},
           {"outcome", m.outcome},   {"incidents", incidents}, {"forecasts", forecasts},
-          {"replicas", replicas},   {"removed", removed}};
+          {"replicas", replicas},   {"findings", findings}, {"removed", removed}};
 }
 
 Manifest from_json(const json& j) {
@@ -60,6 +64,9 @@ Manifest from_json(const json& j) {
   for (const json& r : j.value("replicas", json::array()))
     m.replicas.push_back({r.at("step").get<std::int64_t>(), r.value("ranks", std::vector<std::int32_t>{}),
                           r.value("tensor", ""), r.value("text", "")});
+  for (const json& f : j.value("findings", json::array()))
+    m.findings.push_back({f.at("step").get<std::int64_t>(), f.value("rank", 0), f.value("kind", ""), f.value("label", ""),
+                          f.value("tensor", ""), f.value("file", ""), f.value("text", "")});
   for (const json& f : j.value("forecasts", json::array()))
     m.forecasts.push_back({f.at("step").get<std::int64_t>(), f.value("rank", 0), f.value("text", ""), f.value("place", ""),
                            f.value("bits", 0.0), f.value("steps", 0.0), f.value("earliest", 0.0), f.value("latest", -1.0)});

@@ -51,6 +51,17 @@ struct ManifestReplicas {
   std::string text;                 ///< one line for people
 };
 
+/// What a run has to tell of that is no incident.
+struct ManifestFinding {
+  std::int64_t step = 0;
+  std::int32_t rank = 0;
+  std::string kind;    ///< "bad_checkpoint"
+  std::string label;   ///< what it would be called in a verdict: "BAD_STATE"
+  std::string tensor;  ///< the first that it is about; "" if there is none
+  std::string file;    ///< the program's file; "" if there is none
+  std::string text;    ///< one line for people
+};
+
 struct Manifest {
   std::string created;   ///< UTC, "2025-01-02T03:04:05Z"
   std::string nanquest;  ///< version of the program
@@ -62,6 +73,7 @@ struct Manifest {
   std::vector<ManifestIncident> incidents;
   std::vector<ManifestForecast> forecasts;
   std::vector<ManifestReplicas> replicas;
+  std::vector<ManifestFinding> findings;
   std::vector<ManifestRemoval> removed;  ///< in order of removal
   std::string format_version;  ///< filled by read_manifest
 };

@@ -109,6 +109,13 @@ Status RunLog::replicas_differ(ManifestReplicas told) {
   return write(Durable::soon);
 }
 
+Status RunLog::found(ManifestFinding finding) {
+  if (manifest_.findings.size() >= kMostListed) return {};
+  finding.rank = manifest_.rank;
+  manifest_.findings.push_back(std::move(finding));
+  return write(Durable::soon);
+}
+
 Status RunLog::end(const std::string& status, const std::string& outcome) {
   manifest_.status = status;
   manifest_.outcome = outcome;

@@ -37,6 +37,8 @@ class RunLog {
   Status forecast(ManifestForecast told);
   /// Stores that weights which the ranks should hold alike differ.
   Status replicas_differ(ManifestReplicas told);
+  /// Stores something to tell of that is no incident; `finding.rank` is filled here.
+  Status found(ManifestFinding finding);
   /// The end: `status` is "finished" or another word of Manifest::status.
   Status end(const std::string& status, const std::string& outcome);
 

@@ -6,7 +6,7 @@ import pathlib
 
 from attached import BIN, PROGRAMS, AttachTest, main
 
-FIELDS = ["format", "version", "run", "incidents", "incident", "verdict", "problem", "commands"]
+FIELDS = ["format", "version", "run", "incidents", "incident", "verdict", "problem", "commands", "findings"]
 
 
 class ExplainRunTest(AttachTest):

@@ -13,10 +13,11 @@ Then `nanquest-replay FILE` replays an incident without Python.
 from __future__ import annotations
 
 from .base.attach_arguments import arguments_in_words, signature
+from .base.errors import BadCheckpoint
 from .base.package import VERSION
 
 __version__ = VERSION
-__all__ = ["attach", "batch", "detach", "on_forecast", "on_incident", "pause", "record", "reference", "resume", "step"]
+__all__ = ["BadCheckpoint", "attach", "batch", "detach", "on_forecast", "on_incident", "pause", "record", "reference", "resume", "step"]
 
 
 def attach(run_dir=None, level=None, **settings) -> bool:

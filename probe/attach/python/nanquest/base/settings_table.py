@@ -159,6 +159,14 @@ SETTINGS = (
     Setting("lr_backoff", 0.5, share(), "fallback_fp32 multiplies the learning rate by X", topic=AFTER),
     Setting("skip_limit", 5, whole(1), "end the program with exit code 4 after N skipped batches in a row", topic=AFTER),
     Setting(
+        "bad_checkpoint",
+        "say",
+        one_of("say", "refuse", "off"),
+        "when weights, buffers or moments (or copies of them) that the program is about to write to a file hold NaN or Inf: say: print a "
+        "line; refuse: raise nanquest.BadCheckpoint in place of the write, and keep the last clean file; off: do not look",
+        topic=AFTER,
+    ),
+    Setting(
         "quarantine",
         "",
         file_to_write(),

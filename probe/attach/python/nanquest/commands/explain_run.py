@@ -1,4 +1,4 @@
-"""`nanquest explain RUN`: the newest incident of a run: what it was, why, and what to do. Where replay has been at it, its verdict is read and
+"""`nanquest explain RUN`: the newest incident of a run: what it was, why, and what to do; and what else the run found. Where replay has been at it, its verdict is read and
 nothing is started; else nanquest-replay makes one, which needs PyTorch."""
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from .explain import incidents
 
 FORMAT, VERSION = "nanquest.explain", 1
 NOTHING, FOUND, USAGE, BAD_FILE = 0, 1, 2, 3
+SHOWN = 20  # findings
 TRIES = "rehearsed with other learning rates, the program itself says what would have avoided it"
 
 
@@ -22,7 +23,7 @@ def add_to(verbs) -> None:
     sub = verbs.add_parser(
         "explain",
         help="the newest incident of a run: cause, evidence, fix, and the commands that come next",
-        description="Exit code 0: no incident; 1: one is explained; 2: no such run; 3: the file can't be read.",
+        description="Exit code 0: nothing was found; 1: an incident is explained, or findings are listed; 2: no such run; 3: the file can't be read.",
     )
     sub.add_argument(
         "run", nargs="?", default="nanquest-run", metavar="RUN", help="a run's directory, or one incident's file (default: %(default)s)"
@@ -68,6 +69,16 @@ def _commands(path: str, verdict: dict | None) -> list:
     return [{"what": what, "command": command} for what, command in found]
 
 
+def findings(run: str) -> list:
+    """What the run found that is no incident: rows of its manifest."""
+    try:
+        with open(os.path.join(run, "manifest.json"), encoding="utf-8") as file:
+            rows = json.load(file).get("findings", [])
+        return [row for row in rows if isinstance(row, dict)]
+    except (OSError, ValueError, AttributeError):
+        return []
+
+
 def explained(run: str) -> tuple:
     """(the document of --json, exit code). ValueError where there is no such run."""
     if not os.path.exists(run):
@@ -82,14 +93,22 @@ def explained(run: str) -> tuple:
         "verdict": None,
         "problem": "",
         "commands": [],
+        "findings": findings(run) if os.path.isdir(run) else [],
     }
     if not files:
-        return document, NOTHING
+        return document, FOUND if document["findings"] else NOTHING
     newest = max(files, key=os.path.getmtime)
     verdict, problem, code = _verdict_beside(newest), "", FOUND
     if verdict is None:
         verdict, problem, code = _verdict_made(newest)
     return {**document, "incident": newest, "verdict": verdict, "problem": problem, "commands": _commands(newest, verdict)}, code
+
+
+def _findings_in_words(document: dict) -> list:
+    rows = document["findings"]
+    lines = [f"step {row.get('step')}: {row.get('label')}: {row.get('text')}" for row in rows[:SHOWN]]
+    more = [f"{len(rows) - SHOWN} more in {shorter(os.path.join(document['run'], 'manifest.json'))}"] if len(rows) > SHOWN else []
+    return lines + more
 
 
 def _in_words(document: dict) -> list:
@@ -119,7 +138,7 @@ def report(run: str, as_json: bool) -> int:
     if as_json:
         print(json.dumps(document, indent=2))
         return code
-    for line in _in_words(document):
+    for line in (*_in_words(document), *_findings_in_words(document)):
         print(line)
     for each in document["commands"][:2]:
         print(f"next: {each['command']}   # {each['what']}")

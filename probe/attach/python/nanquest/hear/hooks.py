@@ -17,6 +17,9 @@ from torch.compiler import is_compiling
 from torch.optim import optimizer as optimizers
 
 from ..base.probe_state import probe
+from ..files import ways_out
+from ..files.removals import Removals
+from ..files.written import Writes
 from ..compiled import device_graphs, not_compiled, region_updates, regions
 from ..policy import fp32_fallback, fp32_inputs
 from ..pytorch.guarded import elsewhere, failed, guarded, in_backward
@@ -248,6 +251,11 @@ def install(attachment) -> None:
     if attachment.settings.level != "guard":
         probe.handles.append(python_operators.install(probe.patches))
     probe.handles.extend([pipelines.install(probe.patches), deepspeed.install(probe.patches)])
+    if attachment.settings.bad_checkpoint != "off":
+        attachment.writes = Writes(attachment)
+        probe.handles.append(ways_out.install(probe.patches, attachment.writes))
+        if attachment.settings.bad_checkpoint == "refuse":
+            Removals(attachment, attachment.writes.files).install(probe.patches)
     if attachment.quarantine is not None:
         follow_batches()
     if not probe.follows_forks:

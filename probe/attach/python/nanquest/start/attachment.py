@@ -17,6 +17,7 @@ from ..base.say import say
 from ..base.settings import EXIT_ON_INCIDENT, Settings
 from ..policy.quarantine import Quarantine
 from ..tell import bad_indices, bad_variables, listeners, reports
+from ..tell.findings import Findings
 from ..tell.loggers import Loggers
 
 EXIT_UNPROTECTED = 2
@@ -57,6 +58,9 @@ class Attachment:
         self.apart = None  # the step in which replicas were first seen to differ
         self.rehearsal = None  # rehearsing.Role, if the process belongs to a rehearsal
         self.loggers = Loggers(self)
+        self.findings = Findings(self)
+        self.writes = None  # files.written.Writes, if what the program writes is looked at
+        self.incident_files = {}  # step -> file, of the incidents that were told
         self._said_once = set()
         self._next_note = 0.0
         self._step_count = reports.StepCount()
@@ -134,11 +138,15 @@ class Attachment:
             "apart": self.apart,
             "outlook": self.outlook,
             "refused": self.refused,
+            "findings": self.findings.count,
         }
 
     def step_made(self) -> None:
         """A killed process cannot report, so its step count is written at each step, and everything else about once a second."""
         self.named_samples = None
+        self.findings.flush()
+        if self.writes is not None:
+            self.writes.step_made()
         self._step_count.write(self.ops.steps_made())
         if time.monotonic() >= self._next_note:
             self.note()
@@ -210,6 +218,7 @@ class Attachment:
             return
         self.said += told["incident"]
         if told["incident"]:
+            self.incident_files[self._step_of(told)] = told["file"]
             listeners.tell(news := listeners.Incident(self._step_of(told), told["summary"], self.run_dir, told["file"]))
             self.loggers.incident(news, self.said)
             if self.rehearsal is not None and told["stops"]:
@@ -235,6 +244,9 @@ class Attachment:
         self.note()
         say(line)
 
+    def shown_run_dir(self) -> str:
+        return shorter(self.run_dir)
+
     def _as_the_trainer_counts(self, told: dict) -> str:
         """The Trainer's number of the running step, like " (the Trainer's step 17)"; "" if it equals the probe's. They differ after a
         resume."""
@@ -251,6 +263,7 @@ class Attachment:
             outcome = f"ended by {ended_by.__name__}" if ended_by else "the program ended"
         outcome += reports.what_was_done(self.skipped, self.fell_back)
         self.loggers.verdicts()
+        self.findings.flush()
         if look_back and (answer := self.ops.program_ends(reports.raised())):
             told = json.loads(answer)
             for each in (*told["earlier"], told):

@@ -5,7 +5,7 @@ launcher: empty from its start, then a JSON object with "torch" (imported: its v
 it trains, "run_dir", "steps", "incidents", "carried_on" (steps of damage that was there), "skipped" (batches), "fell_back" (the
 step after which it went on in fp32, or null), "repeated" (incidents that are like the one before), "outlook" (a sentence about what
 is bad when it ends), "apart" (the step in which replicas were seen to differ, or null), "refused" (the index that
-ended it with an error, or ""), "ended", and "stopped"
+ended it with an error, or ""), "findings" (how many there are that are no incidents), "ended", and "stopped"
 if the probe ended it. A second file holds the number of its steps in mapped memory, because a killed process cannot report. Nothing here
 fails a program.
 """
@@ -130,6 +130,9 @@ def outcome(processes: list) -> str:
     incidents, more = (sum(process[key] for process in processes) for key in ("incidents", "carried_on"))
     muted = sum(process.get("muted", 0) for process in processes)
     quiet = f"; {muted} muted (nanquest mute --list)" if muted else ""
+    findings = sum(process.get("findings", 0) for process in processes)
+    place = shorter(os.path.commonpath({process["run_dir"] for process in processes}))
+    quiet += f"; {_count(findings, 'finding')} (nanquest explain {place})" if findings else ""
     apart = [process["apart"] for process in processes if process.get("apart") is not None]
     quiet += f"; replicas differ since step {min(apart)}" if apart else ""
     if not incidents:
