@@ -1,4 +1,6 @@
 // What a step did to weights, buffers and states: what is checked, and what is reported.
+#include <utility>
+
 #include "probe/attach/pages.h"
 
 namespace nanquest::attach {
@@ -57,7 +59,11 @@ Facts AttachSession::damage_of_passes() {
 void AttachSession::report_damage(StepAnswer& answer, bool update_made) {
   Facts what = update_made && !machine_.paused() ? damage_of_update() : Facts();
   if (machine_.reported()) return;
-  const bool by_update = !what.empty() && (check_.began_well() || !check_.since_beginning(check_.bad_now()));
+  // A buffer that became bad in the meantime (a mask) says nothing of an update.
+  StateCheck::Names bad = what.empty() ? StateCheck::Names() : check_.bad_now(StateCheck::kParameter);
+  if (!what.empty())
+    for (std::string& moment : check_.bad_now(StateCheck::kMoment)) bad.push_back(std::move(moment));
+  const bool by_update = !what.empty() && (check_.began_well() || !check_.since_beginning(bad));
   if (!by_update) what = damage_of_passes();
   if (what.empty()) return;
   hear(Hear::all);  // the gate may have found it

@@ -52,7 +52,7 @@ std::string AttachSession::state_names() {
                        {"memory", reinterpret_cast<std::uintptr_t>(tensor.storage().data())},
                        {"since_start", check_.since_beginning({name})},
                        {"since", since ? since->step : -1},
-                       {"op", since ? since->op : ""}});
+                       {"op", since ? since->op : last_writer_of(tensor)}});
       }
   });
   return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

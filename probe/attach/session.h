@@ -186,8 +186,8 @@ class AttachSession : public OpSink {
   void replicas_differ(ManifestReplicas told);
 
   /// All that lives on from step to step, as a JSON array of objects: kind and name, elements, the address of
-  /// its memory, whether it was bad before the first update (since_start), and since which step (-1: not
-  /// bad) by which op.
+  /// its memory, whether it was bad before the first update (since_start), since which step it is bad (-1: it
+  /// is not known to be), and the op that wrote it then, or last in the running step.
   std::string state_names();
   /// Something to tell of that is no incident: written into the manifest.
   void found(ManifestFinding finding);

@@ -12,6 +12,7 @@ import torch
 import torch.distributed.checkpoint as dcp
 from safetensors.torch import save_file
 from torch import nn
+from torch.distributed.checkpoint.api import CheckpointException
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 spoiled, goes_on = sys.argv[1], sys.argv[2:] == ["on"]
@@ -55,7 +56,7 @@ def save_all(n):
     for way, save in ways.items():
         try:
             save(n)
-        except Exception as error:
+        except (Exception, CheckpointException) as error:  # the latter is a BaseException
             if not goes_on:
                 raise
             print("refused", way, type(error).__name__, flush=True)

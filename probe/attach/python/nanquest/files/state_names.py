@@ -16,7 +16,7 @@ class Entry:
         self.kind, self.name, self.elements, self.memory = kind, name, elements, memory
         self.since_start = since_start  # it was bad before the first update
         self.since = since  # the step after which it was bad, -1 if it is not known to be bad
-        self.op = op  # which wrote it then, "" if that is not known
+        self.op = op  # which wrote it then, or last in the step that runs; "" if that is not known
 
     def may_be_meant(self, nan: int) -> bool:
         """Whether its bad values may have been put in on purpose, like those of a mask: a buffer that was so from the beginning, or got

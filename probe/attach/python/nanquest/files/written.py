@@ -50,19 +50,21 @@ class _Bad:
 
     def __init__(self, rows):
         (self.found, self.entry, self.nan, self.inf), self.more = rows[0], len(rows) - 1
-        known = next((entry for _, entry, _, _ in rows if entry is not None and entry.since >= 0), None)
-        self.since = self.entry if self.entry is not None and self.entry.since >= 0 else known
+        known = [entry for _, entry, _, _ in rows if entry is not None]
+        self._since = next((entry for entry in known if entry.since >= 0), None)
 
-    def in_words(self, incidents) -> str:
+    def in_words(self, step, incidents) -> str:
+        """`step`: the one that runs, None on another thread."""
         counts = " and ".join(f"{number} {what}" for number, what in ((self.nan, "NaN"), (self.inf, "Inf")) if number)
         more = f" ({self.more} more {'tensors are' if self.more > 1 else 'tensor is'} bad)" if self.more else ""
         text = f"{self.found.shown} has {counts} in {self.found.tensor.numel()} values{more}"
-        if self.since is None:
-            return text
-        text += f", bad since step {self.since.since}"
-        text += f", written by {self.since.op}" if self.since.op else ""
-        file = incidents.get(self.since.since)
-        return text + (f" ({shorter(file)})" if file else "")
+        if self._since is not None:
+            file = incidents.get(self._since.since)
+            text += f", bad since step {self._since.since}"
+            text += f", written by {self._since.op}" if self._since.op else ""
+            return text + (f" ({shorter(file)})" if file else "")
+        own = step is not None and self.entry is not None and self.entry.memory == self.found.tensor.untyped_storage().data_ptr()
+        return text + (f", last written by {self.entry.op} in step {step}" if own and self.entry.op else "")
 
 
 class Writes:
@@ -149,7 +151,7 @@ class Writes:
         return ""
 
     def _is_gradient(self, found, entry, nan, inf) -> bool:
-        """Whether it is a weight's gradient, or a copy of one: as bad as that, and the weight itself is not."""
+        """Whether it is a weight's gradient, or a copy of one: as bad as that, and not as bad as the weight itself."""
         if entry is None or entry.kind != "parameter" or entry.since >= 0:
             return False
         number, program = self._attachment.ops.non_finite, probe.program
@@ -157,7 +159,8 @@ class Writes:
             known = program.numbers.of(parameter)
             if known is not None and known[1] == entry.name and parameter.grad is not None:
                 part, gradient = own_part(parameter).detach(), own_part(parameter.grad).detach()
-                return is_plain(gradient) and [*number([gradient, part])] == [nan, inf, 0, 0]
+                counts = [*number([gradient, part])] if is_plain(gradient) else [0, 0, nan, inf]
+                return counts[:2] == [nan, inf] != counts[2:]
         return False
 
     def _is_bad(self, bad: _Bad, path: str) -> None:
@@ -167,7 +170,9 @@ class Writes:
         where = shorter(path) if path else "what is saved into a buffer"
         head = f"{where} is not written: " if self._refuses else f"{where} holds NaN or Inf: "
         last = f"last clean file: {shorter(clean)}" if clean else "no clean file of this series is there"
-        text = f"{head}{bad.in_words(self._attachment.incident_files)}; {last}"
+        here = self._attachment.thread == threading.get_ident()
+        step = self._attachment.ops.step() if here else None
+        text = f"{head}{bad.in_words(step, self._attachment.incident_files)}; {last}"
         self._attachment.findings.add(BAD_CHECKPOINT, "BAD_STATE", text, bad.found.shown, path, quiet=self._refuses)
         if self._refuses:
             raise BadCheckpoint(text, path, bad.found.shown)
