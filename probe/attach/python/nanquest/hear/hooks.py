@@ -17,10 +17,10 @@ from torch.compiler import is_compiling
 from torch.optim import optimizer as optimizers
 
 from ..base.probe_state import probe
+from ..compiled import device_graphs, not_compiled, region_updates, regions
 from ..files import ways_out
 from ..files.removals import Removals
 from ..files.written import Writes
-from ..compiled import device_graphs, not_compiled, region_updates, regions
 from ..policy import fp32_fallback, fp32_inputs
 from ..pytorch.guarded import elsewhere, failed, guarded, in_backward
 from ..pytorch.names import is_plain, unwrap
