@@ -46,7 +46,9 @@ def _replace_copies(patches, name: str, own, stand_in) -> None:
 
 def install(patches, writes) -> Waiting:
     def around_save(own):
-        looked_at = writes.around(own, lambda args, kwargs: _argument(args, kwargs, 0, "obj"), lambda args, kwargs: _argument(args, kwargs, 1, "f"))
+        looked_at = writes.around(
+            own, lambda args, kwargs: _argument(args, kwargs, 0, "obj"), lambda args, kwargs: _argument(args, kwargs, 1, "f")
+        )
 
         def save(*args, **kwargs):
             return (own if _by_distributed() else looked_at)(*args, **kwargs)
