@@ -5,8 +5,8 @@
 
 namespace nanquest::attach {
 
-void AttachSession::remember_damage() {
-  if (machine_.reported() && check_.damaged() < tensors_.size()) note_damage(step());
+void AttachSession::remember_damage(std::int64_t step) {
+  if (machine_.reported(step) && check_.damaged() < tensors_.size()) note_damage(step);
 }
 
 std::string AttachSession::last_writer_of(const at::Tensor& memory) {

@@ -132,8 +132,7 @@ void AttachSession::hear(Hear which) {
     if (answer.scale_overflow && !machine_.reported(it.step)) add(answer.told, judge_.calibration());
     if (answer.gate == Gate::ok) was_well();
     // Its update was made, with whatever the gate would have found bad.
-    if (machine_.reported(it.step) && check_.damaged() < tensors_.size())
-      note_damage(it.step);
+    remember_damage(it.step);
     if (rounds_) rounds_->answered(it.round, answer.gate == Gate::ok);
     if (!answer.told.empty()) late_.push_back(std::move(answer));
   }

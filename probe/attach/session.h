@@ -253,7 +253,8 @@ class AttachSession : public OpSink {
   void begin_rounds();
   /// After an incident's step: stores what it left non-finite, so that later steps with that damage are
   /// recognised.
-  void remember_damage();
+  void remember_damage() { remember_damage(step()); }
+  void remember_damage(std::int64_t step);
   /// After this step: what is bad now, and since when.
   void note_damage(std::int64_t number);
   /// Observes ops again, if an update that is not recorded had stopped that.

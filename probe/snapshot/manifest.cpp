@@ -20,28 +20,44 @@ constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 json to_json(const Manifest& m) {
   json incidents = json::array();
   for (const ManifestIncident& i : m.incidents)
-    incidents.push_back(
-        {{"step", i.step}, {"rank", i.rank}, {"file", i.file}, {"gate", i.gate}, {"summary", i.summary},
-         {"carried_on", i.carried_on}, {"muted", i.muted}, {"repeated", i.repeated}});
+    incidents.push_back({{"step", i.step},
+                         {"rank", i.rank},
+                         {"file", i.file},
+                         {"gate", i.gate},
+                         {"summary", i.summary},
+                         {"carried_on", i.carried_on},
+                         {"muted", i.muted},
+                         {"repeated", i.repeated}});
   json removed = json::array();
   for (const ManifestRemoval& r : m.removed)
     removed.push_back({{"file", r.file}, {"bytes", r.bytes}, {"why", r.why}});
   json forecasts = json::array();
   for (const ManifestForecast& f : m.forecasts)
-    forecasts.push_back({{"step", f.step}, {"rank", f.rank}, {"text", f.text}, {"place", f.place}, {"bits", f.bits},
-                         {"steps", f.steps}, {"earliest", f.earliest}, {"latest", f.latest}});
+    forecasts.push_back({{"step", f.step},
+                         {"rank", f.rank},
+                         {"text", f.text},
+                         {"place", f.place},
+                         {"bits", f.bits},
+                         {"steps", f.steps},
+                         {"earliest", f.earliest},
+                         {"latest", f.latest}});
   json replicas = json::array();
   for (const ManifestReplicas& r : m.replicas)
     replicas.push_back({{"step", r.step}, {"ranks", r.ranks}, {"tensor", r.tensor}, {"text", r.text}});
   json findings = json::array();
   for (const ManifestFinding& f : m.findings)
-    findings.push_back({{"step", f.step}, {"rank", f.rank}, {"kind", f.kind}, {"label", f.label},
-                        {"tensor", f.tensor}, {"file", f.file}, {"text", f.text}});
+    findings.push_back({{"step", f.step},
+                        {"rank", f.rank},
+                        {"kind", f.kind},
+                        {"label", f.label},
+                        {"tensor", f.tensor},
+                        {"file", f.file},
+                        {"text", f.text}});
   return {{"format", kFormat},      {"format_version", kVersion}, {"created", m.created},
           {"nanquest", m.nanquest}, {"command", m.command},       {"config", m.config},
           {"rank", m.rank},         {"world_size", m.world_size}, {"status", m.status},
-          {"outcome", m.outcome},   {"incidents", incidents}, {"forecasts", forecasts},
-          {"replicas", replicas},   {"findings", findings}, {"removed", removed}};
+          {"outcome", m.outcome},   {"incidents", incidents},     {"forecasts", forecasts},
+          {"replicas", replicas},   {"findings", findings},       {"removed", removed}};
 }
 
 Manifest from_json(const json& j) {
@@ -58,18 +74,21 @@ Manifest from_json(const json& j) {
   for (const json& i : j.value("incidents", json::array()))
     m.incidents.push_back({i.at("step").get<std::int64_t>(), i.value("rank", 0), i.value("file", ""),
                            i.value("gate", ""), i.value("summary", ""),
-                           i.value("carried_on", std::int64_t{0}), i.value("muted", false), i.value("repeated", std::int64_t{0})});
+                           i.value("carried_on", std::int64_t{0}), i.value("muted", false),
+                           i.value("repeated", std::int64_t{0})});
   for (const json& r : j.value("removed", json::array()))
     m.removed.push_back({r.value("file", ""), r.value("bytes", std::uint64_t{0}), r.value("why", "")});
   for (const json& r : j.value("replicas", json::array()))
     m.replicas.push_back({r.at("step").get<std::int64_t>(), r.value("ranks", std::vector<std::int32_t>{}),
                           r.value("tensor", ""), r.value("text", "")});
   for (const json& f : j.value("findings", json::array()))
-    m.findings.push_back({f.at("step").get<std::int64_t>(), f.value("rank", 0), f.value("kind", ""), f.value("label", ""),
-                          f.value("tensor", ""), f.value("file", ""), f.value("text", "")});
+    m.findings.push_back({f.at("step").get<std::int64_t>(), f.value("rank", 0), f.value("kind", ""),
+                          f.value("label", ""), f.value("tensor", ""), f.value("file", ""),
+                          f.value("text", "")});
   for (const json& f : j.value("forecasts", json::array()))
-    m.forecasts.push_back({f.at("step").get<std::int64_t>(), f.value("rank", 0), f.value("text", ""), f.value("place", ""),
-                           f.value("bits", 0.0), f.value("steps", 0.0), f.value("earliest", 0.0), f.value("latest", -1.0)});
+    m.forecasts.push_back({f.at("step").get<std::int64_t>(), f.value("rank", 0), f.value("text", ""),
+                           f.value("place", ""), f.value("bits", 0.0), f.value("steps", 0.0),
+                           f.value("earliest", 0.0), f.value("latest", -1.0)});
   return m;
 }
 

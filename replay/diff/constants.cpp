@@ -30,7 +30,6 @@ std::string number_text(double value) {
 
 std::string text_of(const c10::IValue& value) {
   if (value.isNone()) return "none";
-  if (value.isDouble()) return number_text(value.toDouble());
   if (value.isScalar() && value.toScalar().isFloatingPoint()) return number_text(value.toScalar().toDouble());
   std::ostringstream text;
   text << value;

@@ -118,7 +118,7 @@ class Comparison {
 
   void find_limits() {
     say("changing last bits in A");
-    of_a_.emplace(a_, settings_.perturbations, places_a(ends_));
+    of_a_.emplace(a_, settings_.perturbations, places(ends_, &End::a));
     const bool formats_differ = std::any_of(pairs_.begin(), pairs_.end(), [&](const OpPair& pair) {
       const auto a = graph_a_.written(pair.a), b = graph_b_.written(pair.b);
       return !a.empty() && !b.empty() && a[0] && b[0] &&
@@ -126,7 +126,7 @@ class Comparison {
     });
     if (formats_differ) {
       say("changing last bits in B");
-      of_b_.emplace(b_, settings_.perturbations, places_b(ends_));
+      of_b_.emplace(b_, settings_.perturbations, places(ends_, &End::b));
     }
     for (std::size_t i = 0; i < ends_.size(); ++i) {
       Apart limit = of_a_->wanted(i);
@@ -155,8 +155,8 @@ class Comparison {
       ++result.equal;
     };
     try {
-      LockstepResult runs =
-          lockstep({&a_, &left, places_a(ends_)}, {&b_, &right, places_b(ends_)}, pairs_, compare);
+      LockstepResult runs = lockstep({&a_, &left, places(ends_, &End::a)},
+                                     {&b_, &right, places(ends_, &End::b)}, pairs_, compare);
       result.ends_a = std::move(runs.wanted_a), result.ends_b = std::move(runs.wanted_b);
     } catch (const Stop&) {  // the rest does not matter
     }

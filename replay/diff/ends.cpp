@@ -78,16 +78,11 @@ bool all_agree(const std::vector<Group>& groups) {
          std::all_of(groups.begin(), groups.end(), [](const Group& g) { return g.differ == 0; });
 }
 
-std::vector<Place> places_a(const std::vector<End>& ends) {
-  std::vector<Place> places;
-  for (const End& end : ends) places.push_back(end.a);
-  return places;
-}
-
-std::vector<Place> places_b(const std::vector<End>& ends) {
-  std::vector<Place> places;
-  for (const End& end : ends) places.push_back(end.b);
-  return places;
+std::vector<Place> places(const std::vector<End>& ends, Place End::*side) {
+  std::vector<Place> found;
+  found.reserve(ends.size());
+  for (const End& end : ends) found.push_back(end.*side);
+  return found;
 }
 
 std::vector<Group> judge_ends(const std::vector<End>& ends, const std::vector<at::Tensor>& a,

@@ -27,9 +27,8 @@ bool is_one_model(const TraceGraph& a, const TraceGraph& b, const std::vector<En
 /// Micro-batches of a step.
 std::int32_t micro_batches(const SnapshotDoc& doc);
 
-/// Places of A's or of B's values, in the order of `ends`.
-std::vector<Place> places_a(const std::vector<End>& ends);
-std::vector<Place> places_b(const std::vector<End>& ends);
+/// Places of A's (`side`: &End::a) or of B's values (&End::b), in the order of `ends`.
+std::vector<Place> places(const std::vector<End>& ends, Place End::*side);
 
 /// True if there are such groups and nothing in them differs.
 bool all_agree(const std::vector<Group>& groups);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "replay/diff/constants.h"
 
@@ -67,9 +68,10 @@ class Search {
   Finding find() {
     both_ = run(edits_);
     describe();
-    for (int at = 0; at < 2; ++at)
-      for (NumberGroup& group : number_groups(steps_))
-        if (is_here(group) == (at == 0) && try_numbers(group)) return finding_;
+    const std::vector<NumberGroup> groups = number_groups(steps_);
+    for (const bool here : {true, false})
+      for (const NumberGroup& group : groups)
+        if (is_here(group) == here && try_numbers(group)) return finding_;
     if (inputs_differ_.empty() && try_random()) return finding_;
     if (!inputs_differ_.empty() && try_inputs()) return finding_;
     edits_.written(a_, both_.made_b);
@@ -134,17 +136,14 @@ class Search {
     place(a_);
     finding_.places = 1;
     finding_.distance = {first_.found.whole, first_.limit.whole};
+    std::set<std::size_t> numbers;
+    for (const Constant& c : constants_of(steps_.a, a_)) numbers.insert(static_cast<std::size_t>(c.position));
     for (std::size_t i = 0; i < std::min(both_.given_a.size(), both_.given_b.size()); ++i)
-      if (!is_number(i) && !same_argument(both_.given_a[i], both_.given_b[i])) inputs_differ_.push_back(i);
+      if (!numbers.contains(i) && !same_argument(both_.given_a[i], both_.given_b[i]))
+        inputs_differ_.push_back(i);
     // Inputs that differ by rounding agree. What an aligned op made agrees, because this is the first beyond.
     std::erase_if(inputs_differ_, [&](std::size_t i) { return within_rounding(i); });
     finding_.inputs_agree = inputs_differ_.empty();
-  }
-
-  bool is_number(std::size_t position) const {
-    for (const Constant& c : constants_of(steps_.a, a_))
-      if (static_cast<std::size_t>(c.position) == position) return true;
-    return false;
   }
 
   /// Both values come from ops that are each other's partner, or are the same bits.
@@ -155,12 +154,13 @@ class Search {
       const OpId maker_a = steps_.graph_a.producer(left[i], a_),
                  maker_b = steps_.graph_b.producer(right[i], b_);
       if (!maker_a || !maker_b || steps_.alignment.of_a[maker_a] != maker_b) return false;
-      if (!same_view(steps_.graph_a.tensor(left[i]), steps_.graph_b.tensor(right[i]))) return false;
+      if (!lies_alike(steps_.graph_a.tensor(left[i]), steps_.graph_b.tensor(right[i]))) return false;
     }
     return true;
   }
 
-  static bool same_view(const TensorRow& a, const TensorRow& b) {
+  /// As same_view, whatever the format: the two steps may compute in different ones.
+  static bool lies_alike(const TensorRow& a, const TensorRow& b) {
     return a.sizes == b.sizes && a.strides == b.strides && a.storage_offset == b.storage_offset;
   }
 

@@ -1,5 +1,6 @@
-"""`nanquest explain RUN`: the newest incident of a run: what it was, why, and what to do; and what else the run found. Where replay has been at it, its verdict is read and
-nothing is started; else nanquest-replay makes one, which needs PyTorch."""
+"""`nanquest explain RUN`: the newest incident of a run: what it was, why, and what to do; and what else the run found.
+
+Where replay has been at it, its verdict is read and nothing is started; else nanquest-replay makes one, which needs PyTorch."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import threading
 
 from ..base.run_directory import shorter
 from ..base.say import say
@@ -30,8 +29,7 @@ class Removals:
 
     def _state_is_bad(self) -> bool:
         attachment = self._attachment
-        here = attachment.started and attachment.thread == threading.get_ident()
-        return here and bool(attachment.incident_files) and bool(attachment.ops.spoiled_weight())
+        return attachment.on_training_thread() and bool(attachment.incident_files) and bool(attachment.ops.spoiled_weight())
 
     def _around(self, own, whole_folder: bool):
         def remove(path, *args, **kwargs):

@@ -123,7 +123,7 @@ class Writes:
 
     def names(self) -> StateNames:
         """Of the program's state, as it is now. Another thread than the training one gets what is known already."""
-        if self._attachment.thread == threading.get_ident():
+        if self._attachment.on_training_thread():
             self._names = StateNames(self._attachment.ops.state_names())
         return self._names or StateNames("")
 
@@ -137,7 +137,7 @@ class Writes:
         found = tensors_in(value)
         if not found or "grad" in os.path.basename(path).lower():
             return ""
-        names, here = self.names(), self._attachment.thread == threading.get_ident()
+        names, here = self.names(), self._attachment.on_training_thread()
         state = names.state_among(found, memory=here)
         if not state:
             return ""
@@ -170,7 +170,7 @@ class Writes:
         where = shorter(path) if path else "what is saved into a buffer"
         head = f"{where} is not written: " if self._refuses else f"{where} holds NaN or Inf: "
         last = f"last clean file: {shorter(clean)}" if clean else "no clean file of this series is there"
-        here = self._attachment.thread == threading.get_ident()
+        here = self._attachment.on_training_thread()
         step = self._attachment.ops.step() if here else None
         text = f"{head}{bad.in_words(step, self._attachment.incident_files)}; {last}"
         self._attachment.findings.add(BAD_CHECKPOINT, "BAD_STATE", text, bad.found.shown, path, quiet=self._refuses)

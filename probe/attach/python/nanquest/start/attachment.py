@@ -75,7 +75,11 @@ class Attachment:
         with self._lock:
             if not self.started and not self.off:
                 self._start()
-            return self.thread == threading.get_ident()
+            return self.on_training_thread()
+
+    def on_training_thread(self) -> bool:
+        """Whether the caller is the observed thread: False before there is one."""
+        return self.thread == threading.get_ident()
 
     def _start(self) -> None:
         import torch
@@ -243,9 +247,6 @@ class Attachment:
             listeners.tell(listeners.Incident(step, line, self.run_dir, ""))
         self.note()
         say(line)
-
-    def shown_run_dir(self) -> str:
-        return shorter(self.run_dir)
 
     def _as_the_trainer_counts(self, told: dict) -> str:
         """The Trainer's number of the running step, like " (the Trainer's step 17)"; "" if it equals the probe's. They differ after a

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 from ..base.probe_state import probe
 
 
@@ -24,7 +22,7 @@ class Pause:
 def _heard(attachment) -> bool:
     if attachment is None or attachment.off:
         return False
-    if attachment.started and attachment.thread != threading.get_ident():
+    if attachment.started and not attachment.on_training_thread():
         attachment.say_once("nanquest.pause() and nanquest.resume() work only on the training thread")
         return False
     return True

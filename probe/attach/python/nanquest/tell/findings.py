@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-
+from ..base.run_directory import shorter
 from ..base.say import say
 
 LINES = 3  # of one kind; the manifest lists all
@@ -23,13 +22,13 @@ class Findings:
         """`quiet`: the program shows the text itself."""
         attachment = self._attachment
         self.count += 1
-        here = attachment.thread == threading.get_ident()
+        here = attachment.on_training_thread()
         step = attachment.ops.step() if here else None
         self._said[kind] = self._said.get(kind, 0) + (not quiet)
         if not quiet and self._said[kind] <= LINES:
             say((f"step {step}: " if here else "") + text)
         elif not quiet and self._said[kind] == LINES + 1:
-            say(f"more of this kind is listed by: nanquest explain {attachment.shown_run_dir()}")
+            say(f"more of this kind is listed by: nanquest explain {shorter(attachment.run_dir)}")
         self._waiting.append((kind, label, tensor, file, text))
         if here:
             self.flush()

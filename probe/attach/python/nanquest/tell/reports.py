@@ -146,12 +146,11 @@ def outcome(processes: list) -> str:
     )
     carried = f" ({'; '.join(notes)})" if notes else ""
     quiet += next((f"; {process['outlook']}" for process in processes if process.get("outlook")), "")
-    places = {process["run_dir"] for process in processes}
     done = what_was_done(
         max(process.get("skipped", 0) for process in processes),
         next((process["fell_back"] for process in processes if process.get("fell_back") is not None), None),
     )
-    return f"{_count(incidents, 'incident')} in {_extent(processes)}{carried}{quiet}{done}; files in {shorter(os.path.commonpath(places))}"
+    return f"{_count(incidents, 'incident')} in {_extent(processes)}{carried}{quiet}{done}; files in {place}"
 
 
 def options_against(command: list) -> str:
