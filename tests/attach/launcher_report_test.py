@@ -1,12 +1,13 @@
 """What `nanquest run` says at its end: what it saw, or why it saw nothing and what to do. One line, never said twice."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import unittest
 
-from attached import PACKAGE, PROGRAMS, PackagesTest, by_day, importable, main, nightly
+from attached import BIN, PACKAGE, PROGRAMS, PackagesTest, by_day, importable, main, nightly
 
 MLP = PROGRAMS / "mlp.py"
 INSIDE = "import nanquest; nanquest.attach()"
@@ -69,6 +70,22 @@ class ReportTest(PackagesTest):
         (self.scratch / "ranks.py").write_text(f"import torch\ntorch.distributed.init_process_group('gloo')\n"
                                                + KILLED.format(end=together).replace("time.sleep(1.1)", together))
         self.assertEqual(self.said(*torchrun, "ranks.py"), ["nanquest: no incident in 2 processes of 30 steps each"])
+
+    def test_one_event_on_two_ranks_is_one_incident(self):
+        (self.scratch / "one_bad.py").write_text(
+            "import torch\nfrom torch.nn.parallel import DistributedDataParallel\n"
+            "torch.distributed.init_process_group('gloo')\nrank = torch.distributed.get_rank()\n"
+            "torch.manual_seed(0)\nmodel = DistributedDataParallel(torch.nn.Linear(4, 1))\n"
+            "optimizer = torch.optim.SGD(model.parameters(), 0.01)\n"
+            "for step in range(5):\n"
+            "    x = torch.rand(8, 4)\n"
+            "    if (step, rank) == (3, 1):\n        x[2] = 0\n"
+            "    optimizer.zero_grad()\n    (model(x).squeeze(1) / x.sum(1)).mean().backward()\n    optimizer.step()\n")
+        lines = self.said(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2, "one_bad.py")
+        self.assertRegex(lines[-1], r"^nanquest: 1 incident on 2 ranks in 2 processes of 5 steps each .*files in run$")
+        explained = json.loads(self.nanquest("explain", "run", "--json", NANQUEST_BIN=str(BIN)).stdout)
+        self.assertEqual((explained["incidents"], explained["verdict"]["rank"]), (1, 1), "it began on rank 1")
+        self.assertRegex(explained["incident"], r"step-00000003\.r1\.h5$")
 
     def test_a_program_that_was_stopped_below_a_launcher(self):
         # torchrun and accelerate launch end with 1, whatever their program ended with.

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -56,6 +57,20 @@ def _verdict_made(path: str) -> tuple:
         return None, str(problem), FOUND
 
 
+def _verdict_of(path: str) -> tuple:
+    """As _verdict_made, which is started only if none lies beside the file."""
+    beside = _verdict_beside(path)
+    return (beside, "", FOUND) if beside is not None else _verdict_made(path)
+
+
+def _began_elsewhere(path: str, verdict: dict | None) -> str:
+    """Of several ranks: the file of the rank on which the bad value was made, if that is another one; "" otherwise."""
+    ranks = (verdict or {}).get("ranks") or {}
+    first = ranks.get("first") or {}
+    file = os.path.join(os.path.dirname(path), os.path.basename(first.get("file") or ""))
+    return file if not ranks.get("local", True) and os.path.isfile(file) else ""
+
+
 def _commands(path: str, verdict: dict | None) -> list:
     file = shlex.quote(path)
     found = [
@@ -89,7 +104,7 @@ def explained(run: str) -> tuple:
         "format": FORMAT,
         "version": VERSION,
         "run": run,
-        "incidents": len(files),
+        "incidents": len({re.sub(r"\.r\d+\.h5$", "", file) for file in files}),  # each rank writes a file of its own
         "incident": None,
         "verdict": None,
         "problem": "",
@@ -99,9 +114,10 @@ def explained(run: str) -> tuple:
     if not files:
         return document, FOUND if document["findings"] else NOTHING
     newest = max(files, key=os.path.getmtime)
-    verdict, problem, code = _verdict_beside(newest), "", FOUND
-    if verdict is None:
-        verdict, problem, code = _verdict_made(newest)
+    verdict, problem, code = _verdict_of(newest)
+    if began := _began_elsewhere(newest, verdict):
+        newest = began
+        verdict, problem, code = _verdict_of(newest)
     return {**document, "incident": newest, "verdict": verdict, "problem": problem, "commands": _commands(newest, verdict)}, code
 
 

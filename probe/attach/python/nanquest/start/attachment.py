@@ -134,6 +134,7 @@ class Attachment:
             "run_dir": self.run_dir,
             "steps": self.ops.steps_made(),
             "incidents": self.ops.incidents(),
+            "incident_steps": sorted(self.incident_files),
             "carried_on": self.ops.carried_on(),
             "repeated": self.ops.repeated(),
             "muted": self.ops.muted(),

@@ -2,7 +2,7 @@
 
 Each Python process that the probe was loaded into leaves a file named by its number in a folder that lasts as long as the
 launcher: empty from its start, then a JSON object with "torch" (imported: its version), "off" (said why on stderr), and, once
-it trains, "run_dir", "steps", "incidents", "carried_on" (steps of damage that was there), "skipped" (batches), "fell_back" (the
+it trains, "run_dir", "steps", "incidents", "incident_steps" (in which they were), "carried_on" (steps of damage that was there), "skipped" (batches), "fell_back" (the
 step after which it went on in fp32, or null), "repeated" (incidents that are like the one before), "outlook" (a sentence about what
 is bad when it ends), "apart" (the step in which replicas were seen to differ, or null), "refused" (the index that
 ended it with an error, or ""), "findings" (how many there are that are no incidents), "ended", and "stopped"
@@ -12,6 +12,7 @@ fails a program.
 
 from __future__ import annotations
 
+import collections
 import json
 import mmap
 import os
@@ -125,6 +126,21 @@ def raised() -> str:
     return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
 
 
+def _incidents(processes: list) -> str:
+    """Such as "2 incidents", "1 incident on 2 ranks": what ranks of one run found in the same step is one event, told by each of them.
+
+    Ranks share a run directory; programs that know nothing of each other have one each.
+    """
+    number, most = 0, 1
+    for place in {process["run_dir"] for process in processes}:
+        ranks = [process for process in processes if process["run_dir"] == place]
+        steps = collections.Counter(step for process in ranks for step in process.get("incident_steps", ()))
+        # The same step can have two: of its passes, and of its update.
+        number += max([len(steps)] + [process["incidents"] for process in ranks])
+        most = max([most, *steps.values()])
+    return _count(number, "incident") + (f" on {'' if number == 1 else 'up to '}{most} ranks" if most > 1 else "")
+
+
 def outcome(processes: list) -> str:
     """The result of processes that trained: "2 incidents in 77 steps; files in run"."""
     incidents, more = (sum(process[key] for process in processes) for key in ("incidents", "carried_on"))
@@ -150,7 +166,7 @@ def outcome(processes: list) -> str:
         max(process.get("skipped", 0) for process in processes),
         next((process["fell_back"] for process in processes if process.get("fell_back") is not None), None),
     )
-    return f"{_count(incidents, 'incident')} in {_extent(processes)}{carried}{quiet}{done}; files in {place}"
+    return f"{_incidents(processes)} in {_extent(processes)}{carried}{quiet}{done}; files in {place}"
 
 
 def options_against(command: list) -> str:
