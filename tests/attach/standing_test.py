@@ -59,6 +59,9 @@ class StandingTest(AttachTest):
     def test_the_first_update_with_another_setting_is_kept_whatever_that_costs(self):
         self.assert_origin("eps", 8, "aten::addcdiv_", options=DEAR)
 
+    def test_the_first_update_of_another_optimizer_is_kept_whatever_that_costs(self):
+        self.assert_origin("eps-second", 8, "aten::addcdiv_", options=DEAR)
+
     def test_the_first_update_with_gradients_of_zeros_is_kept_whatever_that_costs(self):
         self.assert_origin("clip", 7, "aten::div", options=DEAR)
 

@@ -5,6 +5,7 @@ usage: update.py WHAT BAD STEPS [WEIGHTS_FILE]
 WHAT is one of
   eps          AdamW in fp16 gets eps=1e-8, which is 0 there: rows without a gradient become 0/0, and are read one step later
   eps-foreach  the same by the foreach kernels
+  eps-second   the same by a second optimizer, whose first update it is
   lr           the learning rate is infinite
   clip         an optimizer that clips inside its step divides a norm of 0 by itself
   overflow     the input of a layer under fp16 autocast is too large
@@ -90,12 +91,14 @@ in_use = []
 for step in range(steps):
     if step in (steps // 3, steps - 1):
         time.sleep(1.1)  # rows of the series wait for up to a second: with this step's they are written
-    seen = step <= bad or what not in ("eps", "eps-foreach")
+    seen = step <= bad or not what.startswith("eps")
     rows = torch.randint(0, 100, (4, 6)) + (0 if seen else 100)
     target = torch.randn(4, 1).to(model.head.weight.dtype)
     gain = 1.0
     if step == bad:
-        if what.startswith("eps"):
+        if what == "eps-second":
+            optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, eps=1e-8)
+        elif what.startswith("eps"):
             optimizer.param_groups[0]["eps"] = 1e-8
         elif what == "lr":
             optimizer.param_groups[0]["lr"] = math.inf

@@ -30,10 +30,11 @@ class _Weights:
         self.numbers = [number for number in numbers if number >= 0] or [own]
 
     def other_settings(self, groups) -> bool:
-        """Whether a number among its settings is another than in its last update; rates have schedules, and don't count."""
+        """Whether a number among its settings is another than in its last update, or this is its first; rates have schedules, and don't
+        count."""
         settings = [[it for key, it in group.items() if key != "lr" and type(it) in _NUMBERS] for group in groups[:_GROUPS]]
         before, self._settings = self._settings, settings
-        return settings != before and before is not None
+        return settings != before
 
     def tensors(self, parameters):
         seen = self._seen_of(parameters)
