@@ -8,9 +8,10 @@ import os
 import shutil
 import sys
 
+from safetensors.torch import save_file  # before torch: it is still being imported when the probe comes
+
 import torch
 import torch.distributed.checkpoint as dcp
-from safetensors.torch import save_file
 from torch import nn
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 
-from ..base import library
+from ..base import import_watch, library
 from ..base.rank import place_in_group
 from ..base.run_directory import claim, shorter
 from ..base.say import say
@@ -106,6 +106,7 @@ class Attachment:
             self._end_unprotected()
             return
         self.thread = threading.get_ident()
+        import_watch.settle()
         atexit.register(self.finish, None)
         multiprocessing = sys.modules.get("multiprocessing")
         if multiprocessing is not None and multiprocessing.parent_process() is not None:
