@@ -95,11 +95,14 @@ class Hearing {
   }
 
   void try_changes(Heard& h) {
-    for (const Change& change : h.finding.wanted) {
+    const auto attempt = [&](const Change& change) {
       if (h.helped || !c_.has_time()) return;
       h.helped = run_change(c_, change) == TrialResult::finite;
       if (h.helped) h.claim.facts_for.push_back(helps(change.text, "helps, as it should"));
-    }
+    };
+    for (const Change& change : h.finding.wanted) attempt(change);
+    for (const Change& change : h.finding.wanted)
+      for (const Change& further : change.otherwise) attempt(further);
   }
 
   /// From the deepest to the first whose change helps; those whose change did not help are then refuted.

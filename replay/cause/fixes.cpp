@@ -28,6 +28,9 @@ class Search {
     for (const Change& change : finding_.wanted)
       if (change.kind != ChangeKind::hyperparameter || !helped_with(ChangeKind::hyperparameter))
         try_change(change);
+    for (const Change& change : finding_.wanted)
+      for (const Change& further : change.otherwise)
+        if (helped_.empty()) try_change(further);
     if (helped_.empty()) for_all_to_blame();
     // If nothing that the cause asks for helps, a wider format still may.
     if (finding_.precision || helped_.empty()) precision();

@@ -2,21 +2,20 @@
 
 #include <algorithm>
 
-#include "probe/trace/extent.h"
 #include "replay/case/branch.h"
 #include "replay/case/case.h"
 #include "replay/case/derivative.h"
 #include "replay/case/values.h"
 #include "replay/counterfactual/change.h"
+#include "replay/counterfactual/own_readers.h"
 #include "replay/verdict/numbers.h"
 
 namespace nanquest {
 namespace {
 
-/// One argument of an op, and what it is to read instead.
+/// One argument of an op, and where it is to read another number.
 struct Replaced {
   std::size_t position;
-  TensorId row;
   at::Tensor mask;
 };
 
@@ -30,7 +29,7 @@ std::vector<Replaced> replaced_arguments(const Case& c, std::int32_t forward, co
     const at::Tensor t = position < arguments.size() ? tensor_of(arguments[position]) : at::Tensor();
     if (!t.defined() || !t.is_floating_point() || t.unsafeGetTensorImpl()->is_wrapped_number()) continue;
     if (const at::Tensor there = spread(mask, t.sizes(), reduced); there.defined())
-      found.push_back({position, TensorId{a.tensor}, there});
+      found.push_back({position, there});
   }
   return found;
 }
@@ -57,32 +56,18 @@ std::optional<double> safe_number(const Case& c, std::int32_t forward, const std
   return std::nullopt;
 }
 
-bool same_elements(const Case& c, TensorId a, TensorId b) {
-  return c.graph().slot(a) == c.graph().slot(b) && same_view(c.graph().tensor(a), c.graph().tensor(b));
-}
-
 /// `forward` and its derivatives read `value` at these places.
-RunOptions reading_instead(const Case& c, std::int32_t forward, const std::vector<Replaced>& where,
-                           double value) {
-  RunOptions options;
-  std::vector<std::int32_t> ops = derivative_ops(c, forward);
-  ops.insert(ops.begin(), forward);
-  for (const std::int32_t op : ops) {
-    std::vector<Replaced> here;
-    for (const Case::TensorArgument& a : c.tensor_arguments(op))
-      for (const Replaced& r : where)
-        if (same_elements(c, r.row, TensorId{a.tensor}))
-          here.push_back({static_cast<std::size_t>(a.position), r.row, r.mask});
-    if (here.empty()) continue;
-    options.edit.op_edit[op] = [here, value](std::vector<c10::IValue>& stack) {
-      for (const Replaced& r : here) {
-        const at::Tensor t = r.position < stack.size() ? tensor_of(stack[r.position]) : at::Tensor();
-        if (t.defined() && t.sizes() == r.mask.sizes()) stack[r.position] = put(t, r.mask, value);
-      }
-      return false;
-    };
-  }
-  return options;
+RunOptions with_number_read(const Case& c, std::int32_t forward, const std::vector<Replaced>& where,
+                            double value) {
+  std::vector<ReadInstead> what;
+  what.reserve(where.size());
+  for (const Replaced& r : where)
+    what.push_back({r.position,
+                    [mask = r.mask, value](const at::Tensor& t) {
+                      return t.sizes() == mask.sizes() ? put(t, mask, value) : t;
+                    },
+                    /*of_this_view=*/true});
+  return reading_instead(c, forward, what);
 }
 
 /// As many other elements as in each mask, as far as there are any; empty if a mask leaves none.
@@ -130,7 +115,7 @@ std::optional<Change> safe_branch(const Case& c, std::int32_t forward, const at:
   const auto value = safe_number(c, forward, where);
   if (!value) return std::nullopt;
   Change change;
-  change.options = reading_instead(c, forward, where, *value);
+  change.options = with_number_read(c, forward, where, *value);
   const std::int64_t n = count_true(where.front().mask);
   change.text = c.op_text(forward) + " reads " + number_text(*value) + " in " + count_text(n, "element") +
                 " that the step doesn't use (a second where() before it)";
@@ -138,7 +123,7 @@ std::optional<Change> safe_branch(const Case& c, std::int32_t forward, const at:
   change.size = ChangeSize::op;
   change.price = Price::protect_op;
   if (const std::vector<Replaced> others = elsewhere(where); !others.empty()) {
-    change.placebo = {reading_instead(c, forward, others, *value)};
+    change.placebo = {with_number_read(c, forward, others, *value)};
     change.placebo_text = "the same in as many elements of " + c.op_text(forward) + " that the step uses";
   } else {
     add_placebo(c, forward, n, *value, change);

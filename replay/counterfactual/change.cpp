@@ -48,6 +48,7 @@ std::string key_of(const Change& change) {
 Change together(Change a, const Change& b) {
   if (a.text != b.text) a.text += "; " + b.text;
   a.edit.reset();
+  a.otherwise.clear();
   add(a.options.edit, b.options.edit);
   if (a.placebo.empty() || b.placebo.empty()) {
     a.placebo.clear();

@@ -45,6 +45,8 @@ struct Change {
   std::vector<RunOptions> placebo;  ///< none or one
   std::string placebo_text;
   std::optional<SourceEdit> edit = {};  ///< the same in the program; nothing if one line of it is not enough
+  /// None, or one that goes further and is tried where this one does not help.
+  std::vector<Change> otherwise = {};
 };
 
 /// Name of a precision as people write it: "fp32".
@@ -108,13 +110,14 @@ enum class Guard : std::uint8_t {
   zero_to_safe_root,  ///< exact zeros become a small number whose root has a finite derivative: sqrt(x + eps)
   unit_inwards,       ///< ±1 moves inwards: acos(x.clamp(-1 + eps, 1 - eps))
 };
-/// Guards the schema's `argument` of `op`: written in place, so that backward sees the guarded value too, as
-/// in a program with the guard. Placebo: as many other elements of that argument get the same values; if
-/// there are none, the same guard on another op.
+/// Guards the schema's `argument` of `op`: the op and its derivative read the guarded value, as in a program
+/// with the guard; all other readers see the value as recorded. Placebo: as many other elements of that
+/// argument get the same values; if there are none, the same guard on another op. `otherwise`, if there are
+/// other readers: the guarded value for them too.
 Change guard_argument(const Case& c, std::int32_t op, std::string_view argument, Guard guard);
 
 /// Elements of the schema's `argument` of `op` outside [low, high] are clamped, including infinities (NaN: no
-/// limit on that side); in place, like guard_argument, with its placebo.
+/// limit on that side); for the same readers as in guard_argument, with its placebo.
 Change clamp_argument(const Case& c, std::int32_t op, std::string_view argument, double low, double high);
 /// The matrices that `op` reads as `argument` get a small diagonal of different numbers: no longer singular,
 /// no repeated eigenvalue. Placebo: the matrices doubled, which changes neither.

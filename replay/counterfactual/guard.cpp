@@ -7,6 +7,7 @@
 #include "replay/case/case.h"
 #include "replay/case/values.h"
 #include "replay/counterfactual/change.h"
+#include "replay/counterfactual/own_readers.h"
 #include "replay/verdict/numbers.h"
 
 namespace nanquest {
@@ -80,7 +81,19 @@ bool holds_numbers(const at::Tensor& t) {
   return t.is_floating_point() || at::isIntegralType(t.scalar_type(), /*includeBool=*/false);
 }
 
-RunOptions written(std::int32_t op, std::size_t position, const Write& write) {
+/// `op` and its derivative read what `write` makes of this argument.
+RunOptions written(const Case& c, std::int32_t op, std::size_t position, const Write& write) {
+  const auto value = [write](const at::Tensor& t) {
+    if (!holds_numbers(t)) return t;
+    const at::Tensor copy = unexpanded(t).clone();
+    write(copy);
+    return copy.expand(t.sizes());
+  };
+  return reading_instead(c, op, {{position, value}});
+}
+
+/// The memory itself is changed, for all that read it after that.
+RunOptions written_for_all(std::int32_t op, std::size_t position, const Write& write) {
   RunOptions options;
   options.edit.op_edit[op] = [position, write](std::vector<c10::IValue>& stack) {
     if (position >= stack.size()) return false;
@@ -123,7 +136,7 @@ std::optional<RunOptions> on_another_argument(const Case& c, std::int32_t op, st
   for (std::size_t other = 0; other < given.size() && put.numel() > 0; ++other) {
     const at::Tensor t = other == position ? at::Tensor() : tensor_of(given[other]);
     if (!t.defined() || !t.is_floating_point() || t.numel() == 0) continue;
-    return written(op, other, [put](const at::Tensor& x) {
+    return written(c, op, other, [put](const at::Tensor& x) {
       const std::int64_t n = std::min(put.numel(), x.numel());
       x.masked_scatter_((at::arange(x.numel()) < n).view(x.sizes()), put.to(x.scalar_type()));
     });
@@ -131,8 +144,24 @@ std::optional<RunOptions> on_another_argument(const Case& c, std::int32_t op, st
   return std::nullopt;
 }
 
-/// `write` on argument `argument` of `op`, before the op reads it; `text` says what it does, up to the op's
-/// name.
+/// Fills `placebo` of a change by `write`.
+void add_guard_placebo(const Case& c, std::int32_t op, std::size_t position, const std::string& text,
+                       const Write& write, Change& change) {
+  if (is_partial(c, op, position, write)) {
+    change.placebo = {written(c, op, position, [write](const at::Tensor& t) { write_elsewhere(t, write); })};
+    change.placebo_text = "the same done to other elements that " + c.op_text(op) + " reads";
+  } else if (auto elsewhere = on_another_argument(c, op, position, write)) {
+    change.placebo = {std::move(*elsewhere)};
+    change.placebo_text = "as many elements of another argument of " + c.op_text(op) + " set to the same";
+  } else if (const std::int32_t other = placebo_op(c, op); other != kNone) {
+    const auto first = static_cast<std::size_t>(c.tensor_arguments(other).front().position);
+    change.placebo = {written(c, other, first, write)};
+    change.placebo_text = text + c.op_text(other) + " (op " + std::to_string(other) + ")";
+  }
+}
+
+/// `write` on argument `argument` of `op`, for the op and its derivative; `text` says what it does, up to the
+/// op's name.
 Change writing_argument(const Case& c, std::int32_t op, std::string_view argument, const std::string& text,
                         const Write& write) {
   Change change;
@@ -142,17 +171,13 @@ Change writing_argument(const Case& c, std::int32_t op, std::string_view argumen
   change.price = Price::protect_op;
   const auto position = argument_position(*c.row(op), argument);
   if (!position) return change;
-  change.options = written(op, *position, write);
-  if (is_partial(c, op, *position, write)) {
-    change.placebo = {written(op, *position, [write](const at::Tensor& t) { write_elsewhere(t, write); })};
-    change.placebo_text = "the same done to other elements that " + c.op_text(op) + " reads";
-  } else if (auto elsewhere = on_another_argument(c, op, *position, write)) {
-    change.placebo = {std::move(*elsewhere)};
-    change.placebo_text = "as many elements of another argument of " + c.op_text(op) + " set to the same";
-  } else if (const std::int32_t other = placebo_op(c, op); other != kNone) {
-    const auto first = static_cast<std::size_t>(c.tensor_arguments(other).front().position);
-    change.placebo = {written(other, first, write)};
-    change.placebo_text = text + c.op_text(other) + " (op " + std::to_string(other) + ")";
+  change.options = written(c, op, *position, write);
+  add_guard_placebo(c, op, *position, text, write, change);
+  if (others_read(c, op, *position)) {
+    Change for_all = change;
+    for_all.text += ", and before all others that read the same values";
+    for_all.options = written_for_all(op, *position, write);
+    change.otherwise = {std::move(for_all)};
   }
   return change;
 }
@@ -253,7 +278,7 @@ Change regularise_matrix(const Case& c, std::int32_t op, std::string_view argume
       writing_argument(c, op, argument, "a small diagonal of different numbers added before ", write);
   if (const auto position = argument_position(*c.row(op), argument)) {
     // A matrix that is singular, or has a repeated eigenvalue, stays so.
-    change.placebo = {written(op, *position, [](const at::Tensor& t) { t.mul_(2); })};
+    change.placebo = {written(c, op, *position, [](const at::Tensor& t) { t.mul_(2); })};
     change.placebo_text = "the matrices doubled before " + c.op_text(op);
   }
   return change;

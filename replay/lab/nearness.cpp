@@ -64,9 +64,12 @@ RunOptions in_fp64(const TraceGraph& graph, const RunOptions& change) {
   RunOptions exact = change;
   exact.keep = graph.doc().gradients;
   exact.stop_when_harmed = false;
-  exact.precision = Precision::fp64;
   exact.edit.op_precision.clear();
   exact.edit.module_precision.clear();
+  const OpId first = exact.edit.first_op(graph);
+  exact.precision = first < graph.end() ? Precision::as_recorded : Precision::fp64;
+  for (OpId op = first; op < graph.end(); op = OpId{op.row() + 1})
+    exact.edit.op_precision[op.row()] = Precision::fp64;
   return exact;
 }
 

@@ -24,7 +24,9 @@ struct NearnessLimits {
 };
 NearnessLimits nearness_limits(const TraceGraph& graph);
 
-/// The reference for a step with this change: the change's edits of values only, in fp64, gradients kept.
+/// The reference for a step with this change: the change's edits of values only, gradients kept, in fp64 from
+/// the first op that they reach (what came before is the recorded step's, with its rounding); all of it in
+/// fp64 if only formats are changed.
 RunOptions in_fp64(const TraceGraph& graph, const RunOptions& change);
 
 /// Compares `run`, the step with a change, with `reference`, its run `in_fp64`; both with their gradients

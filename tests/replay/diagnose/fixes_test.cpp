@@ -196,6 +196,21 @@ TEST(Nearness, AStepThatIsFiniteAndWrongIsToldByItsDistanceToFp64) {
   EXPECT_EQ(v.fix->change.find("bf16"), std::string::npos) << v.fix->change;
 }
 
+TEST(Nearness, WhatCameBeforeTheChangeIsAsRecorded) {
+  // 1e-4 disappears beside 1 in fp16 and is there in fp64, which would make another loss of the guarded step.
+  const at::Tensor w = leaf(at::tensor({1e-4f, 0.5f, 1.f}));
+  const Incident incident = trained(w, [&] {
+    const at::Tensor rest = (w.to(at::kHalf) + 1 - 1).to(at::kFloat);
+    return (at::reciprocal(rest) * 1e-3 + w).sum();
+  });
+  const Case c = incident.make();
+  ASSERT_EQ(c.op()->name, "aten::reciprocal");
+  const Nearness n = near(c, guard_argument(c, c.op_index(), "self", Guard::zero_to_one));
+  ASSERT_TRUE(n.known);
+  EXPECT_LT(n.loss, 1e-6);
+  EXPECT_LT(n.gradients, 1e-5);
+}
+
 TEST(Nearness, AGuardIsTheSameNumberInEveryFormat) {
   // exp(-200) is 0 in fp32 and 1e-87 in fp64: below the guard in both.
   const at::Tensor w = leaf(at::tensor({-200.f, 1.f, 2.f}));

@@ -125,6 +125,22 @@ TEST(DivZero, BesideANumeratorThatIsInfiniteOnPurpose) {
                Label::div_zero, "aten::div");
 }
 
+/// The derivative of a maximum compares its input with the maximum: a guard of the division is none of its.
+TEST(DivZero, OfAMaximumWhoseDerivativeComparesWithIt) {
+  const at::Tensor w = leaf(at::tensor({0.f, 0.f, 0.f, 1.f, -2.f, 4.f}).view({2, 3}));
+  for (const auto& largest : std::vector<std::function<at::Tensor()>>{
+           [&] { return w.abs().amax(1, true); }, [&] { return std::get<0>(w.abs().max(1, true)); }}) {
+    const Verdict v = trained(w, [&] {
+                        const at::Tensor scale = at::reciprocal(largest()) * 127;
+                        return ((w * scale).clamp(-128, 127) / scale).sum();
+                      }).verdict();
+    EXPECT_EQ(v.cause, Label::div_zero) << v.explanation;
+    EXPECT_EQ(v.culprit.op, "aten::reciprocal");
+    ASSERT_TRUE(v.fix.has_value()) << v.explanation;
+    EXPECT_EQ(v.fix->change, "zeros replaced by one in the denominator of aten::reciprocal");
+  }
+}
+
 TEST(DivZero, ForeachInTheOptimizer) {
   const at::Tensor w = leaf(at::tensor({1.f, 2.f})), v = leaf(at::tensor({1.f}));
   StepState state;

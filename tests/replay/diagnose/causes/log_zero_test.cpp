@@ -65,7 +65,9 @@ TEST(LogZero, BesideADivisionByTheSameZeros) {
   ASSERT_GT(v.blame.set.size(), 1U);
   EXPECT_EQ(v.blame.set[1].op, "aten::div");
   ASSERT_TRUE(v.fix.has_value());
-  EXPECT_EQ(v.fix->change, "zeros replaced by a small eps before aten::log");
+  EXPECT_EQ(
+      v.fix->change,
+      "zeros replaced by a small eps before aten::log, and before all others that read the same values");
 }
 
 TEST(LogZero, BesideAnInfinityThatWasMeant) {
