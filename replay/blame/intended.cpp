@@ -42,6 +42,13 @@ std::vector<OpId> readers_of(const TraceGraph& graph, const Suspect& suspect) {
   return found;
 }
 
+/// Its numbers as fp64, those of a complex tensor as pairs; undefined for a tensor of whole numbers.
+at::Tensor numbers_of(const at::Tensor& t) {
+  if (!t.defined()) return {};
+  const at::Tensor real = t.is_complex() ? at::view_as_real(t.resolve_conj()) : t;
+  return real.is_floating_point() ? real.to(at::kDouble, false, true) : at::Tensor();
+}
+
 Outputs outputs_of(Lab& lab, const std::vector<OpId>& ops, TraceEdit edit) {
   Outputs found;
   RunOptions options;
@@ -50,9 +57,7 @@ Outputs outputs_of(Lab& lab, const std::vector<OpId>& ops, TraceEdit edit) {
   options.stop_after = wanted.rbegin()->row();
   options.on_op = [&](std::int32_t op, const std::vector<at::Tensor>& outputs) {
     if (!wanted.count(OpId{op})) return;
-    for (const at::Tensor& t : outputs)
-      found[op].push_back(t.defined() && t.is_floating_point() ? t.to(at::kDouble, false, true)
-                                                               : at::Tensor());
+    for (const at::Tensor& t : outputs) found[op].push_back(numbers_of(t));
   };
   (void)lab.run(options, wanted.begin()->row());
   return found;

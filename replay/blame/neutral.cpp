@@ -33,6 +33,10 @@ at::Tensor like_neighbours(const at::Tensor& wide) {
 /// Writes harmless values over the bad ones of `t`. `above`, of the same size, is used where it is finite;
 /// may be undefined.
 void replace_bad(const at::Tensor& t, const BadKinds& kinds, Neutral neutral, const at::Tensor& above) {
+  if (t.defined() && t.is_complex() && !t.is_conj())
+    return replace_bad(
+        at::view_as_real(t), kinds, neutral,
+        above.defined() && above.is_complex() ? at::view_as_real(above.resolve_conj()) : at::Tensor());
   if (!t.defined() || !t.is_floating_point() || t.numel() == 0) return;
   const at::Tensor wide = t.to(at::kDouble);
   const at::Tensor mask = selected(wide, kinds);

@@ -1,10 +1,12 @@
 // ZERO_TIMES_INF: 0 · inf where the infinity itself was intended. Proof: at every NaN one factor is exactly 0
 // and the other infinite (in a matrix product: for one of the summed products), no operand holds NaN, and the
-// infinity is a number of the program or was in an input.
+// infinity, followed back to the op that made it, is a number of the program or was in an input. An infinity
+// that an op made of finite numbers (1 / 0) was not meant: another cause, and another op.
 #include <ATen/ATen.h>
 
 #include <limits>
 
+#include "probe/trace/births.h"
 #include "replay/case/origin.h"
 #include "replay/case/semantics.h"
 #include "replay/case/values.h"
@@ -48,6 +50,33 @@ std::optional<at::Tensor> meetings(const at::Tensor& a, const at::Tensor& b, boo
   return broadcast(met > 0, shape);
 }
 
+/// The first argument of `op` that held an infinity and no NaN; none if there is none.
+TensorId infinite_argument(const Case& c, OpId op) {
+  for (const TensorId row : c.graph().reads(op))
+    if (const StatsRow* s = c.graph().stats(row); s && s->pos_inf + s->neg_inf > 0 && s->nan == 0) return row;
+  return {};
+}
+
+/// The infinity in `row`, as `op` reads it, is a number of the program or came from outside.
+bool is_on_purpose(const Case& c, TensorId row, OpId op) {
+  while (row) {
+    const OpId maker = c.graph().producer(row, op);
+    if (!maker || (c.graph().op(maker).flags & kOpHostWrite) || bad_constants(c.doc(), maker).infinite)
+      return true;
+    row = infinite_argument(c, maker);
+    op = maker;
+  }
+  return false;
+}
+
+/// Of the factors, those that hold an infinity are on purpose.
+bool are_on_purpose(const Case& c) {
+  const OpId op{c.op_index()};
+  if (bad_constants(c.doc(), op).infinite) return true;
+  const TensorId row = infinite_argument(c, op);
+  return row && is_on_purpose(c, row, op);
+}
+
 Finding finding(const Case& c, const Factors& factors, const at::Tensor& a, const at::Tensor& b,
                 std::int64_t bad) {
   const bool first = count_true(at::isinf(a)) > 0;
@@ -86,6 +115,7 @@ std::optional<Finding> examine_zero_times_inf(const Case& c, const Subject& subj
   if (!a.defined() || !b.defined()) return std::nullopt;
   for (const at::Tensor& t : tensors_in(c.values(c.op_index()).arguments))
     if (t.is_floating_point() && count_true(at::isnan(wide(t))) > 0) return std::nullopt;
+  if (!are_on_purpose(c)) return std::nullopt;
   const auto met = meetings(a, b, factors->matrices, out.sizes());
   const at::Tensor bad = at::isnan(wide(out));
   if (!met || count_true(bad) == 0 || count_true(at::logical_and(bad, at::logical_not(*met))) > 0)

@@ -69,6 +69,28 @@ TEST(ZeroTimesInf, AnOverflowedFactorIsRangeOverflow) {
                Label::fp16_overflow, "aten::mul");
 }
 
+/// sqrt(n / 0) of a silent segment, which a product with that segment makes NaN of; what follows is complex.
+TEST(ZeroTimesInf, AnInfinityThatADivisionMadeIsTheDivisionsFault) {
+  const at::Tensor w = leaf(at::rand({5, 8})), wave = at::rand({2, 8}), window = at::hann_window(8);
+  wave[1].zero_();
+  StepState state;
+  state.parameters = {{"w", w}};
+  state.batch = {{"wave", wave}};
+  const auto loudness = [&] { return at::sqrt(at::reciprocal(wave.square().sum(1, true)) * 8); };
+  expect_healed(testing::backward_of(state,
+                                     [&] {
+                                       const at::Tensor loud = at::fft_rfft(wave * loudness() * window);
+                                       return (loud.abs() * w.select(1, 0)).mean();
+                                     }),
+                Label::div_zero, "aten::reciprocal");
+  expect_healed(testing::backward_of(state,
+                                     [&] {
+                                       const at::Tensor factor = loudness();
+                                       return (wave * factor * w.select(0, 0) / factor).mean();
+                                     }),
+                Label::div_zero, "aten::reciprocal");
+}
+
 TEST(ZeroTimesInf, DifferenceOfInfinitiesIsNot) {
   const at::Tensor w = leaf(at::randn({3})), low = at::full({3}, -kInf);
   StepState state;
