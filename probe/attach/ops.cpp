@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "probe/attach/learning.h"
 #include "probe/attach/options.h"
 #include "probe/attach/replicas.h"
 #include "probe/attach/saved.h"
@@ -228,6 +229,11 @@ TORCH_LIBRARY(nanquest, m) {
   m.def("non_finite(Tensor[] tensors) -> int[]", &non_finite);
   m.def("state_names() -> str", &Of<&AttachSession::state_names>::op);
   m.def("found(int step, str kind, str label, str tensor, str file, str text) -> ()", &found);
+  m.def("largest(Tensor[] tensors) -> float[]", &largest);
+  m.def("aside(bool begins) -> ()", &aside);
+  m.def("feed_loss(Tensor[] weights) -> int[]", &Of<&AttachSession::feed_loss>::op);
+  m.def("carried_over(Tensor[] gradients) -> int[]", &Of<&AttachSession::carried_over>::op);
+  m.def("zeros_made(Tensor[] gradients) -> str", &Of<&AttachSession::zeros_made>::op);
   m.def("record_step() -> bool", &Of<&AttachSession::record_step>::op);
   m.def("pause(bool begins) -> ()", &pause);
   m.def("note(str key, str value) -> ()", &Of<&AttachSession::note>::op);

@@ -192,6 +192,20 @@ class AttachSession : public OpSink {
   /// Something to tell of that is no incident: written into the manifest.
   void found(ManifestFinding finding);
 
+  // At a gate, before the update; learning.h says what for.
+
+  /// For each weight 1 if an op of the step with a derivative read it, and the loss was computed from the
+  /// result in floating point; else 0. Zeros where the step is not on record.
+  std::vector<std::int64_t> feed_loss(const std::vector<at::Tensor>& weights);
+  /// For each gradient 1 if the step's backward pass added to values other than 0 that were there before the
+  /// step; else 0. Zeros where the step is not on record.
+  std::vector<std::int64_t> carried_over(const std::vector<at::Tensor>& gradients);
+  /// For gradients that hold zeros only: the ops of a watched step that got values other than 0 in its
+  /// backward pass, made zeros of them, and passed those on to the gradient. A JSON array with one object per
+  /// gradient: op, module, and `switch` (an activation that is off, not a format), or empty. "" if the step
+  /// is not watched.
+  std::string zeros_made(const std::vector<at::Tensor>& gradients);
+
   /// From here on steps are only counted: not judged, recorded or written, and what was recorded is dropped.
   /// `resume` ends that at the next step that begins.
   void pause();
@@ -320,6 +334,8 @@ class AttachSession : public OpSink {
   Owner owner_of(const at::Tensor& memory);
   std::vector<SlotId> slots_of(const record::Step& step, const NamedList& list) const;
   std::vector<SlotId> state_slots(const record::Step& step) const;
+  /// The running step as a graph, for `look`; nothing where it is not on record.
+  void with_graph(const std::function<void(const TraceGraph& graph, const record::Step& step)>& look);
   /// Whether loss, gradients, or weights and states that the step wrote are among `reached`.
   bool reaches_harm(const TraceGraph& graph, const SlotSet& reached, const record::Step& step) const;
   /// Whether what the last incident left behind gets into loss, gradients or weights of the step that runs;

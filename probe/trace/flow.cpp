@@ -19,6 +19,23 @@ bool trains(const TraceGraph& graph, OpId op) {
   return true;
 }
 
+/// `passes`: whether what is written to this row is followed.
+template <class Passes>
+SlotSet reached(const TraceGraph& graph, const std::vector<SlotId>& from, OpId first, const Passes& passes) {
+  SlotSet found(graph.doc().slots.size(), false);
+  for (const SlotId slot : from) found[slot] = true;
+  for (const OpId op : IdRange<OpRow>(first, graph.end())) {
+    const auto reads = graph.reads(op);
+    const bool takes = std::any_of(reads.begin(), reads.end(), [&](TensorId row) {
+      return found[graph.slot(row)] && !only_updates(graph, op, row);
+    });
+    if (!takes) continue;
+    for (const TensorId row : graph.written(op))
+      if (const SlotId slot = row ? graph.slot(row) : SlotId{}; slot && passes(row)) found[slot] = true;
+  }
+  return found;
+}
+
 }  // namespace
 
 bool only_updates(const TraceGraph& graph, OpId op, TensorId row) {
@@ -41,18 +58,11 @@ bool old_value_used(const TraceGraph& graph, SlotId slot) {
 }
 
 SlotSet reached_by(const TraceGraph& graph, const std::vector<SlotId>& from, OpId first) {
-  SlotSet reached(graph.doc().slots.size(), false);
-  for (const SlotId slot : from) reached[slot] = true;
-  for (const OpId op : IdRange<OpRow>(first, graph.end())) {
-    const auto reads = graph.reads(op);
-    const bool takes = std::any_of(reads.begin(), reads.end(), [&](TensorId row) {
-      return reached[graph.slot(row)] && !only_updates(graph, op, row);
-    });
-    if (!takes) continue;
-    for (const TensorId row : graph.written(op))
-      if (const SlotId slot = row ? graph.slot(row) : SlotId{}) reached[slot] = true;
-  }
-  return reached;
+  return reached(graph, from, first, [](TensorId) { return true; });
+}
+
+SlotSet reached_in_floats(const TraceGraph& graph, const std::vector<SlotId>& from, OpId first) {
+  return reached(graph, from, first, [&](TensorId row) { return dtype_has_nan(graph.tensor(row).dtype); });
 }
 
 }  // namespace nanquest

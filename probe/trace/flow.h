@@ -24,4 +24,8 @@ bool old_value_used(const TraceGraph& graph, SlotId slot);
 /// The storages `from`, and all that ops from `first` on computed from them.
 SlotSet reached_by(const TraceGraph& graph, const std::vector<SlotId>& from, OpId first);
 
+/// The same through floating-point values only: not through indices, counts and truth values, by which no
+/// derivative passes.
+SlotSet reached_in_floats(const TraceGraph& graph, const std::vector<SlotId>& from, OpId first);
+
 }  // namespace nanquest

@@ -167,6 +167,14 @@ SETTINGS = (
         topic=AFTER,
     ),
     Setting(
+        "nothing_learned",
+        "say",
+        one_of("say", "off"),
+        "say: print a line when weights do not learn although every step is finite: no gradient, a gradient that no optimizer uses, "
+        "updates too small for the weights' format; looked at in three of the first 50 updates, then in every 500th. off: do not look",
+        topic=RECORD,
+    ),
+    Setting(
         "quarantine",
         "",
         file_to_write(),

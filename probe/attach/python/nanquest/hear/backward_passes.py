@@ -23,6 +23,8 @@ def _begins(attached, roots, accumulates):
         _name_bare_leaves(attached, roots)
     losses = [r for r in roots if isinstance(r, torch.Tensor) and r.numel() == 1 and is_plain(r)]
     attached.ops.begin_backward(losses, accumulates)
+    if accumulates and attached.learning is not None:
+        attached.learning.backward_begins(roots)
     if known_program().policy.withholds:
         attached.handle.nanquest_pass(1)
     return True

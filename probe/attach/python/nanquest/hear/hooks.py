@@ -21,6 +21,7 @@ from ..compiled import device_graphs, not_compiled, region_updates, regions
 from ..files import ways_out
 from ..files.removals import Removals
 from ..files.written import Writes
+from ..learn.learning import Learning
 from ..policy import fp32_fallback, fp32_inputs
 from ..pytorch.guarded import elsewhere, failed, guarded, in_backward
 from ..pytorch.names import is_plain, unwrap
@@ -196,6 +197,8 @@ def before_step(attachment, optimizer, args, kwargs):
         return None
     program = known_program()
     program.depth = 0  # a program may update inside a module's forward: its next call is outside again
+    if attachment.learning is not None:
+        attachment.learning.before_update(program, optimizer)
     return program.updates.before(attachment, optimizer, args, kwargs)
 
 
@@ -210,6 +213,8 @@ def after_step(attachment, optimizer, args, kwargs):
     if program is None:
         return
     program.updates.after(attachment, optimizer)
+    if attachment.learning is not None:
+        attachment.learning.after_update(optimizer)
     # In a program without modules only an update can begin the next step.
     if not program.saw_model:
         attachment.heed(attachment.ops.begin_forward())
@@ -256,6 +261,8 @@ def install(attachment) -> None:
         probe.handles.append(ways_out.install(probe.patches, attachment.writes))
         if attachment.settings.bad_checkpoint == "refuse":
             Removals(attachment, attachment.writes.files).install(probe.patches)
+    if attachment.settings.nothing_learned != "off":
+        attachment.learning = Learning(attachment)
     if attachment.quarantine is not None:
         follow_batches()
     if not probe.follows_forks:

@@ -59,6 +59,7 @@ class Attachment:
         self.rehearsal = None  # rehearsing.Role, if the process belongs to a rehearsal
         self.loggers = Loggers(self)
         self.findings = Findings(self)
+        self.learning = None  # learn.learning.Learning, if what is learned is looked at
         self.writes = None  # files.written.Writes, if what the program writes is looked at
         self.incident_files = {}  # step -> file, of the incidents that were told
         self._said_once = set()

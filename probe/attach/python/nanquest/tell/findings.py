@@ -7,6 +7,7 @@ from ..base.say import say
 
 LINES = 3  # of one kind; the manifest lists all
 BAD_CHECKPOINT = "bad_checkpoint"
+NOTHING_LEARNED = "nothing_learned"
 
 
 class Findings:

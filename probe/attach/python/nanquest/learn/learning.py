@@ -1,0 +1,111 @@
+"""Looks whether anything is learned: at three of the first updates of each optimizer, then at every 500th. In between it counts.
+
+What is found is one line and one row of the manifest, once for each reason. A failure here never harms the training: then nothing is
+looked at any more, and one line says so.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from ..base.rank import place_in_group
+from ..base.say import say
+from ..pytorch.guarded import elsewhere
+from ..pytorch.names import leaves_below
+from ..tell.findings import NOTHING_LEARNED
+from .no_gradient import NoGradient
+from .swallowed import Swallowed
+from .watch import Watch, parameters_of, rates_of
+
+LOOKS = (16, 32, 48)  # updates of one optimizer
+LAST = LOOKS[-1]
+EVERY = 500  # updates, after them
+MOST_ZEROS = 100  # from the last look to this update, zeros are looked at in the first step whose values are watched
+
+
+class Learning:
+    def __init__(self, attachment):
+        self._attachment = attachment
+        self._watches = {}  # id of an optimizer -> Watch
+        self._said = set()  # reasons
+        self._off = False
+        self._gradients = NoGradient(attachment, self._say)
+        self._swallowed = Swallowed(attachment, self._say)
+        self._follows = False  # whether leaves of backward passes are gathered
+
+    def _say(self, reason: str, label: str, text: str, tensor: str) -> None:
+        if reason not in self._said:
+            self._said.add(reason)
+            self._attachment.findings.add(NOTHING_LEARNED, label, text, tensor)
+
+    def _safely(self, work, *args) -> None:
+        if self._off or not self._attachment.started or self._attachment.paused:
+            return
+        try:
+            work(*args)
+        except Exception as error:  # noqa: BLE001 (a training must not end because of the probe)
+            self._off = True
+            say(f"what is learned is no longer looked at: {type(error).__name__}: {' '.join(str(error).split())[:200]}")
+
+    def backward_begins(self, roots) -> None:
+        self._gradients.backwards += 1
+        if self._follows:
+            self._safely(lambda: self._gradients.leaves.update(map(id, leaves_below(roots))))
+
+    def before_update(self, program, optimizer) -> None:
+        """Gradients are there, and nothing of the update has begun."""
+        self._safely(self._before, program, optimizer)
+
+    def _before(self, program, optimizer) -> None:
+        watch = self._watches.get(id(optimizer))
+        if watch is None or (watch.made < LAST or self._due(watch.made + 1)) and not watch.is_of(optimizer):
+            watch = self._watches[id(optimizer)] = self._new(optimizer)
+        watch.made += 1
+        made = watch.made
+        if made > MOST_ZEROS and not self._due(made):
+            return
+        if torch.compiler.is_compiling() or elsewhere():
+            return
+        if watch.without and made <= LAST:
+            watch.note_gradients(parameters_of(optimizer))
+            self._follows = self._follows or (bool(watch.without) and made == LAST - 2)
+        if self._due(made):
+            self._look(program, watch, optimizer)
+        if LAST <= made <= MOST_ZEROS and watch.zeros:
+            watch.zeros = None if self._gradients.look_at_zeros(watch, program) else watch.zeros
+
+    @staticmethod
+    def _due(made: int) -> bool:
+        return made in LOOKS or (made > LAST and made % EVERY == LAST)
+
+    def _of_all(self) -> list:
+        return [watch for watch in self._watches.values() if watch.optimizer() is not None]
+
+    def _new(self, optimizer) -> Watch:
+        self._off = place_in_group()[0] != 0  # one rank says it
+        self._watches = {key: watch for key, watch in self._watches.items() if watch.optimizer() is not None}
+        return Watch(self._attachment.ops, optimizer)
+
+    def _look(self, program, watch, optimizer) -> None:
+        parameters = parameters_of(optimizer)
+        if watch.made <= LAST:
+            watch.look_at_zeros(parameters)
+        if watch.made == LOOKS[0]:
+            watch.keep_those_without()
+        if watch.made == LAST and watch.without:
+            self._gradients.look_at_missing(watch, self._of_all(), program)
+        if watch.made in LOOKS[1:] and "outside" not in self._said:
+            self._gradients.look_outside(program)
+        if watch.made >= LAST:
+            self._swallowed.before_update(watch, program)
+        watch.rates = rates_of(optimizer)
+
+    def after_update(self, optimizer) -> None:
+        watch = self._watches.get(id(optimizer))
+        if watch is None:
+            return
+        if watch.unmoved:
+            self._safely(self._swallowed.after_update, watch)
+        if self._follows:
+            self._gradients.leaves.clear()
+            self._follows = any(other.without and other.made < LAST for other in self._of_all())

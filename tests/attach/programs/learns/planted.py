@@ -1,0 +1,138 @@
+"""planted.py NAME: a small training in which something is never learned, for 60 updates. Prints a hash of the weights and moments."""
+import copy
+import hashlib
+import sys
+
+import torch
+from torch import nn
+
+torch.manual_seed(3)
+STEPS = 60
+
+
+def mlp(dtype=torch.float32, width=16):
+    return nn.Sequential(nn.Linear(8, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 4)).to(dtype)
+
+
+def rows(dtype=torch.float32):
+    x = torch.randn(32, 8, dtype=dtype)
+    return x, x[:, :4].sin()
+
+
+def train(model, optimizer, forward=None, steps=STEPS, dtype=torch.float32):
+    for _ in range(steps):
+        x, y = rows(dtype)
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss((forward or model)(x), y)
+        loss.backward()
+        optimizer.step()
+
+
+class Tower(nn.Module):
+    def __init__(self, cut):
+        super().__init__()
+        self.body, self.head, self.cut = nn.Sequential(nn.Linear(8, 16), nn.Tanh()), nn.Linear(16, 4), cut
+
+    def forward(self, x):
+        return self.head(self.cut(self.body(x)))
+
+
+def detached(cut):
+    model = Tower(cut)
+    train(model, torch.optim.AdamW(model.parameters(), lr=1e-3))
+
+
+def loss_taken_out():
+    model = mlp()
+    optimizer = torch.optim.Adam(model.parameters())
+    for _ in range(STEPS):
+        x, y = rows()
+        optimizer.zero_grad()
+        loss = torch.tensor(nn.functional.mse_loss(model(x), y).item(), requires_grad=True)
+        loss.backward()
+        optimizer.step()
+
+
+def cleared_before_the_update():
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(STEPS):
+        x, y = rows()
+        nn.functional.mse_loss(model(x), y).backward()
+        optimizer.zero_grad()
+        optimizer.step()
+
+
+def left_out_head():
+    model = Tower(lambda h: h)
+    train(model, torch.optim.Adam(model.body.parameters(), lr=1e-3))
+
+
+def added_later():
+    model = Tower(lambda h: h)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    model.head = nn.Sequential(model.head, nn.Linear(4, 4))
+    train(model, optimizer)
+
+
+def replaced():
+    model = mlp()
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    model = copy.deepcopy(model)
+    train(model, optimizer)
+
+
+def dead_relu():
+    model = mlp()
+    with torch.no_grad():
+        model[2].bias.fill_(-100.0)
+    train(model, torch.optim.SGD(model.parameters(), lr=1e-2))
+
+
+def saturated():
+    model = nn.Sequential(nn.Linear(8, 16), nn.Sigmoid(), nn.Linear(16, 4))
+    with torch.no_grad():
+        model[0].bias.fill_(200.0)
+    train(model, torch.optim.SGD(model.parameters(), lr=1e-2))
+
+
+def swallowed(dtype, kind, rate, **settings):
+    model = mlp(dtype)
+    with torch.no_grad():
+        for p in model.parameters():
+            p.add_(0.1 * p.sign())
+    train(model, kind(model.parameters(), lr=rate, **settings), dtype=dtype)
+
+
+def norms_in_bf16():
+    model = nn.Sequential(nn.Linear(8, 16), nn.LayerNorm(16), nn.Linear(16, 4)).bfloat16()
+    train(model, torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.0), dtype=torch.bfloat16)
+
+
+PLANTED = {
+    "detach": lambda: detached(lambda h: h.detach()),
+    "data": lambda: detached(lambda h: h.data * 2),
+    "no_graph": lambda: detached(lambda h: h.clone().requires_grad_(False) if not h.requires_grad else torch.no_grad()(lambda t: t * 1.5)(h)),
+    "loss_taken_out": loss_taken_out,
+    "cleared_before_the_update": cleared_before_the_update,
+    "left_out_head": left_out_head,
+    "added_later": added_later,
+    "replaced": replaced,
+    "dead_relu": dead_relu,
+    "saturated": saturated,
+    "bf16_adam": lambda: swallowed(torch.bfloat16, torch.optim.AdamW, 1e-5),
+    "bf16_sgd": lambda: swallowed(torch.bfloat16, torch.optim.SGD, 1e-5, momentum=0.9),
+    "fp16_adam": lambda: swallowed(torch.float16, torch.optim.Adam, 1e-7, eps=1e-4),
+    "norms_in_bf16": norms_in_bf16,
+}
+if __name__ == "__main__":
+    optimizers = []
+    hook = torch.optim.optimizer.register_optimizer_step_post_hook(lambda it, *_: optimizers.append(it) if it not in optimizers else None)
+    PLANTED[sys.argv[1]]()
+    found = hashlib.sha256()
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                for tensor in (p, *(value for value in optimizer.state.get(p, {}).values() if isinstance(value, torch.Tensor))):
+                    found.update(tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    print(found.hexdigest())
