@@ -5,6 +5,7 @@ import sys
 
 import torch
 from torch import nn
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 torch.manual_seed(3)
 STEPS = 60
@@ -127,7 +128,7 @@ PLANTED = {
 }
 if __name__ == "__main__":
     optimizers = []
-    hook = torch.optim.optimizer.register_optimizer_step_post_hook(lambda it, *_: optimizers.append(it) if it not in optimizers else None)
+    register_optimizer_step_post_hook(lambda it, *_: None if it in optimizers else optimizers.append(it))
     PLANTED[sys.argv[1]]()
     found = hashlib.sha256()
     for optimizer in optimizers:
