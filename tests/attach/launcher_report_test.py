@@ -125,6 +125,12 @@ class ReportTest(PackagesTest):
                 (line,) = self.said(sys.executable, "killed.py", code=code, run_dir=f"run{code}")
                 self.assertRegex(line, r"^nanquest: no incident in at least (29|30) steps$")  # in much less than a second
 
+    def test_a_killed_process_that_updates_by_hand(self):
+        (self.scratch / "by_hand.py").write_text(KILLED.replace("optimizer.zero_grad()", "model.zero_grad()").replace(
+            "optimizer.step()", "[p.data.add_(p.grad, alpha=-1e-2) for p in model.parameters()]").format(end="os.kill(os.getpid(), 9)"))
+        (line,) = self.said(sys.executable, "by_hand.py", code=-9)
+        self.assertRegex(line, r"^nanquest: no incident in at least (28|29|30) steps$")
+
     @nightly
     def test_a_process_that_stays_behind_speaks_for_itself(self):
         (self.scratch / "killed.py").write_text(KILLED.format(end="x = model(torch.full((1, 4), torch.nan)).sum(); "

@@ -52,6 +52,7 @@ def begin(attachment, module, args, kwargs):
     program = known_program()
     trained = program.trains(root)
     if trained:
+        by_hand = program.saw_model  # no optimizer has stepped since the last pass
         program.saw_model = True
         # A cell that is called with its own last output continues the same pass. An input that was computed from a weight outside
         # of any module (a learned prompt) begins a pass, like a batch.
@@ -62,6 +63,8 @@ def begin(attachment, module, args, kwargs):
             elif told:
                 program.policy.undo.forget()
             program.passes += 1
+            if by_hand:
+                attachment.step_may_be_made()
             if attachment.drawing is not None:
                 program.names_samples(args, kwargs)
     elif attachment.ops.between_steps():

@@ -159,6 +159,11 @@ class Attachment:
             self.note()
             self.loggers.verdicts()
 
+    def step_may_be_made(self) -> None:
+        """A pass begins after one without an optimizer's step: the program updates its weights itself, or accumulates gradients."""
+        if self.ops.steps_made() > self._step_count.last:
+            self.step_made()
+
     def say_once(self, line: str) -> None:
         if line not in self._said_once:
             self._said_once.add(line)

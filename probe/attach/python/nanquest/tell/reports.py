@@ -54,8 +54,10 @@ class StepCount:
 
     def __init__(self):
         self._memory, self._process = None, 0
+        self.last = 0  # that was written
 
     def write(self, steps: int) -> None:
+        self.last = steps
         if self._process != os.getpid():  # a forked child has its own
             self._process, self._memory = os.getpid(), self._made()
         if self._memory is not None:
