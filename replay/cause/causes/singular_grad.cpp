@@ -4,6 +4,8 @@
 // cause.
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "probe/trace/regions.h"
 #include "replay/case/branch.h"
 #include "replay/case/derivative.h"
@@ -28,6 +30,16 @@ bool is_decomposition(const std::string& name) {
 bool stays_bad(const Case& c, const at::Tensor& bad) {
   const auto exact = evaluate(*c.op(), c.values(c.op_index()).arguments, Precision::fp64);
   return !exact || exact->sizes() != bad.sizes() || covers(bad_mask(*exact), bad);
+}
+
+/// Rounding put the operand on the singular point: with the whole step in fp64 the derivative is finite,
+/// although in fp64 it is as bad at the recorded point (stays_bad).
+bool is_made_by_rounding(const Case& c) {
+  const RunResult& run = c.whole(Precision::fp64);
+  const auto op = static_cast<std::size_t>(c.op_index());
+  return op < run.ops.size() && run.ops[op].ran && !run.ops[op].kept_format && !run.ops[op].written.empty() &&
+         std::all_of(run.ops[op].written.begin(), run.ops[op].written.end(),
+                     [](const StatsRow& s) { return s.non_finite() == 0; });
 }
 
 /// Moves what was at the singular point a little away from it; nothing if no guard is known for such a point.
@@ -71,6 +83,10 @@ Finding finding(const Case& c, std::int32_t forward, const Slopes& slopes, std::
                   ", where its derivative is infinite: " + count_text(bad, "element") +
                   " of its gradient not finite (" + c.op()->node + ").";
   f.advice = point == "±1" ? "Clamp the argument to [-1 + eps, 1 - eps] before acos or asin." : kAddEps;
+  if (is_made_by_rounding(c)) {
+    f.precision = true;
+    f.explanation += " Rounding put it there: computed in fp64 the argument is near that point, not at it.";
+  }
   if (auto change = guard_of(c, forward)) f.wanted.push_back(std::move(*change));
   return f;
 }

@@ -73,6 +73,26 @@ TEST(SingularGrad, OtherFunctionsFormatsAndPlaces) {
             Label::singular_grad);
 }
 
+/// A probability that rounds to 1: 1 - p is 0 in fp32, and 1e-11 in fp64.
+TEST(SingularGrad, AtAZeroThatRoundingMade) {
+  const at::Tensor w = leaf(at::tensor({25.f, 1.f, -2.f})), x = leaf(at::tensor({3.f, 4.f}));
+  const auto explained = [](const Incident& incident) {
+    const Verdict v = incident.verdict();
+    EXPECT_EQ(v.cause, Label::singular_grad) << v.explanation;
+    EXPECT_EQ(v.phase, Phase::backward);
+    EXPECT_NE(v.explanation.find("Rounding put it there"), std::string::npos) << v.explanation;
+    EXPECT_TRUE(v.fix.has_value()) << v.explanation;
+  };
+  explained(testing::trained(w, [&] {
+    const at::Tensor p = at::sigmoid(w);
+    return (at::softplus(-w) * at::pow(1 - p, 0.5)).mean();
+  }));
+  explained(testing::trained(x, [&] { return at::sqrt((x + 1e-9) - x.detach()).sum(); }));
+  w.mutable_grad() = at::Tensor();
+  const Verdict exact = testing::trained(w, [&] { return at::pow(w * 0, 0.5).sum(); }).verdict();
+  EXPECT_EQ(exact.explanation.find("Rounding"), std::string::npos) << exact.explanation;
+}
+
 TEST(SingularGrad, UnselectedBranchIsNotSingularGrad) {
   const at::Tensor w = leaf(at::tensor({0.f, 4.f}));
   EXPECT_NE(finding_of({w}, [&] { return at::where(w > 0, at::log(w), at::zeros({2})).sum(); }).label,
