@@ -189,6 +189,30 @@ std::optional<Parts> normalisation(const Case& c, const Given& given, const std:
   return normalised(n, recorded);
 }
 
+/// Direction v divided by its norm over all dimensions but `dim`, times the length g.
+std::optional<Parts> normed_weight(const Given& given) {
+  const at::Tensor v = given.own("v"), g = given.own("g");
+  const auto dim = static_cast<std::int64_t>(given.number("dim", 0));
+  if (!v.defined() || !g.defined() || v.dim() == 0 || dim < 0 || dim >= v.dim()) return std::nullopt;
+  std::vector<std::int64_t> others;
+  for (std::int64_t d = 0; d < v.dim(); ++d)
+    if (d != dim) others.push_back(d);
+  // The norm of a vector over no dimensions would be one number.
+  if (others.empty()) return std::nullopt;
+  std::vector<std::int64_t> shape(static_cast<std::size_t>(v.dim()), 1);
+  shape[static_cast<std::size_t>(dim)] = v.size(dim);
+  const at::ScalarType type = at::isReducedFloatingType(v.scalar_type()) ? at::kFloat : v.scalar_type();
+  const at::Tensor output = at::zeros_like(v), norms = at::zeros(shape, v.options().dtype(type));
+  Parts parts;
+  add(parts.given, "v", v), add(parts.given, "g", g);
+  parts.results = {{"output", output}, {"norms", norms}};
+  parts.run = [=] {
+    norms.copy_(at::linalg_vector_norm(v.to(type), 2, others, true));
+    output.copy_(at::mul(v.to(type), at::div(g.to(type).view(shape), norms)));
+  };
+  return parts;
+}
+
 // Updates.
 
 /// In the format that the kernel computes in.
@@ -294,7 +318,8 @@ bool opens(std::string_view name) {
                                                     "native_batch_norm",
                                                     "_native_batch_norm_legit",
                                                     "_batch_norm_with_update",
-                                                    "_fused_rms_norm"};
+                                                    "_fused_rms_norm",
+                                                    "_weight_norm_interface"};
   if (name.starts_with("_scaled_dot_product_"))
     return name.find("attention_math") == std::string_view::npos &&
            name.find("overrideable") == std::string_view::npos;
@@ -311,6 +336,7 @@ std::optional<Parts> parts_of(const Case& c) {
     return name.ends_with("_backward") ? attention_backward(given) : attention(given);
   }
   if (name == "_scaled_mm") return scaled_product(c, given);
+  if (name == "_weight_norm_interface") return normed_weight(given);
   if (name.ends_with("_norm") || name.find("batch_norm") != std::string::npos)
     return normalisation(c, given, name);
   if (!given.tensor("self").defined() || !given.tensor("grads").defined()) return std::nullopt;

@@ -25,8 +25,9 @@ bool opens(std::string_view plain_name);
 
 /// The parts of the call that the case is focused on, if its culprit is a fused op that is known here:
 /// attention (scaled_dot_product_attention's kernels and their backward, without dropout), Adam, AdamW, SGD
-/// and Adagrad in one kernel, norms over layers, groups and batches, products of scaled fp8 matrices.
-/// Formulas: PyTorch's documentation of scaled_dot_product_attention, torch.optim.AdamW and SGD, and its
+/// and Adagrad in one kernel, norms over layers, groups and batches, weight_norm, products of scaled fp8
+/// matrices. Formulas: PyTorch's documentation of scaled_dot_product_attention, torch.optim.AdamW and SGD,
+/// weight_norm (v / |v| times g), and its
 /// tests of _scaled_mm (payload times scale, multiplied in fp32, bias added, rounded to the output's format);
 /// updates are computed in fp32 for 16-bit weights, as the kernels do.
 std::optional<Parts> parts_of(const Case& c);

@@ -145,6 +145,9 @@ const std::map<std::string, std::string>& not_opened() {
       {"_cudnn_rnn_backward", device},
       {"_cudnn_rnn_flatten_weight", "moves weights"},
       {"_use_cudnn_rnn_flatten_weight", "gives no values"},
+      {"_weight_norm_interface_backward", derivative},
+      {"_weight_norm", "composite: its parts are on record"},
+      {"_weight_norm_differentiable_backward", "composite: its parts are on record"},
       {"miopen_rnn", device},
       {"miopen_rnn_backward", device},
       {"_lstm_mps", device},
@@ -156,7 +159,7 @@ TEST(Inside, EveryFusedOperatorIsOpenedOrKnownNotToBe) {
   const std::regex fused(
       "fused|_scaled_dot_product|flash_attention|efficient_attention|cudnn_attention|_rnn|lstm_mps|"
       "native_(layer|batch|group)_norm|_batch_norm_(with|no)_update|transformer_encoder|multi_head|"
-      "scaled_mm|_addmm_activation|^batch_norm_backward$");
+      "scaled_mm|_addmm_activation|^batch_norm_backward$|weight_norm");
   std::set<std::string> seen;
   for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
     std::string plain = name.name;
@@ -196,6 +199,37 @@ TEST(Inside, PartsOfNormsDoWhatTheKernelsDo) {
     const auto parts = parts_of(c);
     ASSERT_TRUE(parts.has_value()) << c.op()->name;
     expect_same(*parts, {c.values(c.op_index()).outputs[0]});
+  }
+}
+
+/// A layer whose weight is a direction of norm 1 times a length; row 1 has no direction.
+Incident weight_normed(std::int64_t dim) {
+  at::manual_seed(3);
+  at::Tensor v = at::randn({4, 3, 5}),
+             g = at::rand({4, 3, 5}).sum(dim == 0 ? at::IntArrayRef{1, 2} : at::IntArrayRef{0, 1}, true);
+  v.select(dim, 1).zero_(), g.select(dim, 1).zero_();
+  const at::Tensor direction = leaf(v), length = leaf(g);
+  StepState state;
+  state.parameters = {{"direction", direction}, {"length", length}};
+  return testing::backward_of(
+      state, [=] { return std::get<0>(at::_weight_norm_interface(direction, length, dim)).square().mean(); });
+}
+
+TEST(Inside, TheDivisionOfAWeightNormIsNamed) {
+  const Verdict v = weight_normed(0).verdict();
+  EXPECT_EQ(v.culprit.op, "aten::_weight_norm_interface");
+  EXPECT_EQ(v.cause, Label::div_zero) << v.explanation;
+  EXPECT_NE(v.explanation.find("Inside it, run as its parts on the same values, aten::div"),
+            std::string::npos)
+      << v.explanation;
+}
+
+TEST(Inside, PartsOfAWeightNormDoWhatTheKernelDoes) {
+  for (const std::int64_t dim : {0, 2}) {
+    const Case c = weight_normed(dim).make();
+    const auto parts = parts_of(c);
+    ASSERT_TRUE(parts.has_value()) << c.op()->name;
+    expect_same(*parts, c.values(c.op_index()).outputs);
   }
 }
 
