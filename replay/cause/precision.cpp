@@ -1,5 +1,7 @@
 #include "replay/cause/precision.h"
 
+#include <ATen/ATen.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -109,6 +111,21 @@ void add_leap(const SnapshotDoc& doc, const Leap& leap, const std::optional<Loss
              ", and no format mends that." + (v.advice.empty() ? "" : " Beside that: " + v.advice);
 }
 
+/// The value would have fitted its format without a growth of so many bits: nothing is wrong in this step
+/// alone.
+bool grew_into_it(const Case& c, const Verdict& v, double bits) {
+  if (v.cause != Label::fp16_overflow || v.origin != Origin::op || !c.op()) return false;
+  const OpValues& values = c.values(c.op_index());
+  const at::Tensor out = values.bad_output();
+  const auto limit = out.defined() ? format_max(out) : std::nullopt;
+  const auto exact = evaluate_all(*c.op(), values.arguments, Precision::fp64);
+  if (!limit || !exact) return false;
+  double amax = 0;
+  for (const at::Tensor& t : *exact)
+    if (t.defined() && t.is_floating_point()) amax = std::max(amax, finite_amax(t));
+  return amax > *limit && std::log2(amax / *limit) < bits;
+}
+
 /// If the change from one batch to the next is larger than that over the whole window by this many bits, it
 /// is no growth.
 constexpr double kSuddenBits = 4;
@@ -165,11 +182,13 @@ void judge_precision(const Case& c, bool not_computed, Verdict& v) {
     v.precision.verdict = PrecisionVerdict::not_a_precision_matter;
   } else if (cured && leap) {
     v.precision.verdict = PrecisionVerdict::delayed;
+    if (grew_into_it(c, v, std::log2(leap->after / leap->before))) v.origin = Origin::multi_step;
     add_leap(c.doc(), *leap, loss_jump, v);
     v.not_tested.emplace_back(
         "whether a smaller rate keeps the weights (a replay of one step can't show it)");
   } else if (cured && !growth.empty()) {
     v.precision.verdict = PrecisionVerdict::delayed;
+    if (grew_into_it(c, v, growth.front().bits)) v.origin = Origin::multi_step;
     v.explanation +=
         " The step is finite in " + std::string(in_fp32 ? "fp32" : "fp64") + ", but " +
         words(growth.front()) +

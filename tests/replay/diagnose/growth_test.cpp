@@ -266,6 +266,32 @@ TEST(Growth, OfALargeModelsWeightsNeedsEveryMeasurementToRise) {
   EXPECT_EQ(std::count(grown.begin(), grown.end(), "weight_norm of fc"), 0);
 }
 
+/// A product of 90 000 in fp16 after `bits` of growth of the loss over the last steps.
+Origin origin_after_growth_of(double bits) {
+  const at::Tensor w = testing::leaf(at::full({4}, 300.f));
+  StepState state;
+  state.parameters = {{"w", w}};
+  const testing::Incident incident(state, [&] {
+    const at::Tensor half = w.to(at::kHalf);
+    const at::Tensor loss = (half * half).to(at::kFloat).sum();
+    loss.backward();
+    return loss;
+  });
+  const Case made = incident.make();
+  SnapshotDoc doc = made.doc();
+  doc.history = with_column("scalars", "loss", doubling_every(16 / bits, 17)).history;
+  const Verdict v = diagnose(made.with(doc), reproduction_of(verify(incident.replayer())), "memory");
+  EXPECT_EQ(v.cause, Label::fp16_overflow) << v.explanation;
+  return v.origin;
+}
+
+TEST(Growth, AnOverflowThatItExplainsCameFromManySteps) {
+  // log2(90 000 / 65 504) is 0.46.
+  EXPECT_EQ(origin_after_growth_of(4), Origin::multi_step);
+  EXPECT_EQ(origin_after_growth_of(1), Origin::multi_step);
+  EXPECT_EQ(origin_after_growth_of(0.01), Origin::op);
+}
+
 TEST(Ddmin, FindsEverySubsetOfEightExactly) {
   for (unsigned wanted = 1; wanted < 256; ++wanted) {
     const auto holds = [&](const std::vector<int>& s) {
