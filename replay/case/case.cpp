@@ -133,6 +133,17 @@ Case Case::with(SnapshotDoc doc) const {
   return made;
 }
 
+Case Case::changed(const TraceEdit& edit, SnapshotDoc doc) const {
+  const auto both = [run = run_, edit](const RunOptions& options) {
+    RunOptions more = options;
+    more.edit = edit.then(options.edit);
+    return run(more);
+  };
+  Case made(std::move(doc), both, read_);
+  made.lab_ = lab_;
+  return made;
+}
+
 const OpValues& Case::values(std::int32_t op) const {
   static const OpValues none;
   const std::vector<OpValues>& all = calls(op);

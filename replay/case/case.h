@@ -75,6 +75,10 @@ class Case {
   /// The same step under other tables (of the same ops): another culprit. Shares the lab and earlier results.
   Case with(SnapshotDoc doc) const;
 
+  /// The step with `edit` in every run, also in those that change something else, which comes after it.
+  /// Shares the lab; has no blame and no twin.
+  Case changed(const TraceEdit& edit, SnapshotDoc doc) const;
+
   /// The lab that runs the step; null for a Case with a `run` of its own.
   const Lab* lab() const { return lab_.get(); }
   void set_lab(std::shared_ptr<const Lab> lab) { lab_ = std::move(lab); }

@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "replay/case/values.h"
+#include "replay/cause/arbiter.h"
 #include "replay/cause/culprit.h"
 #include "replay/cause/protect.h"
+#include "replay/cause/remaining.h"
 #include "replay/lab/nearness.h"
 
 namespace nanquest {
@@ -32,6 +34,7 @@ class Search {
       for (const Change& further : change.otherwise)
         if (helped_.empty()) try_change(further);
     if (helped_.empty()) for_all_to_blame();
+    if (helped_.empty()) with_what_remains();
     // If nothing that the cause asks for helps, a wider format still may.
     if (finding_.precision || helped_.empty()) precision();
     choose();
@@ -58,6 +61,23 @@ class Search {
       }
     }
     for (const Change& change : all) try_change(change);
+  }
+
+  /// The change may mend what it is for, and the step fails elsewhere, for another reason: then with what the
+  /// cause of that asks for, and so on.
+  void with_what_remains() {
+    if (finding_.wanted.empty() || finding_.wanted.front().kind != ChangeKind::op) return;
+    Change all = finding_.wanted.front();
+    for (std::size_t made = 1; made < kMaxTogether && case_.has_time(); ++made) {
+      const auto rest = remaining(case_, all);
+      if (!rest) return;
+      const Finding next = find_cause(*rest).finding;
+      if (next.label == Label::unknown || next.wanted.empty()) return;
+      Change also = next.wanted.front();
+      also.text += " (op " + std::to_string(rest->op_index()) + ")";
+      all = together(std::move(all), also);
+      if (try_change(all)) return;
+    }
   }
 
   /// True if the step is finite with it.

@@ -15,7 +15,7 @@ Change edit_constant(const Case& c, std::int32_t op, std::string_view argument_n
   change.price = Price::protect_op;
   const auto position = argument_position(*c.row(op), argument_name);
   if (!position) return change;
-  change.edit = SourceEdit{plain_name(*c.row(op)), op, *position, from, number_text(to)};
+  change.edit = SourceEdit{plain_name(*c.row(op)), op, *position, from, exact_text(to)};
   // An optimizer does the same to every weight: its setting is an argument of each of these ops.
   if (c.row(op)->phase == Phase::optimizer)
     for (std::int32_t i = 0; i < static_cast<std::int32_t>(c.doc().ops.size()); ++i)

@@ -1,6 +1,5 @@
 #include <ATen/ATen.h>
 
-#include <charconv>
 #include <cmath>
 #include <functional>
 
@@ -180,13 +179,6 @@ Change writing_argument(const Case& c, std::int32_t op, std::string_view argumen
     change.otherwise = {std::move(for_all)};
   }
   return change;
-}
-
-/// The shortest text of a number that reads back as the same double.
-std::string exact_text(double value) {
-  char text[32];
-  const auto end = std::to_chars(std::begin(text), std::end(text), value).ptr;
-  return {text, end};
 }
 
 /// What `write` does to argument `argument` of `op`, in Python: `with`, as in SourceEdit.

@@ -63,6 +63,9 @@ struct TraceEdit {
   };
   std::map<std::int32_t, StandIn> stand_ins;
 
+  /// This edit and after it, where both change the same thing, `next`; of two precisions that of `next`.
+  TraceEdit then(const TraceEdit& next) const;
+
   /// The first op of `graph` whose result can differ from the run as recorded; one past the last if nothing
   /// can.
   OpId first_op(const TraceGraph& graph) const;

@@ -34,6 +34,33 @@ PerRow<OpRow, Precision> precision_of_ops(const TraceGraph& graph, Precision gen
   return result;
 }
 
+TraceEdit TraceEdit::then(const TraceEdit& next) const {
+  TraceEdit both = next;
+  both.op_precision.insert(op_precision.begin(), op_precision.end());
+  both.module_precision.insert(module_precision.begin(), module_precision.end());
+  both.stand_ins.insert(stand_ins.begin(), stand_ins.end());
+  const auto chain = [](auto& edits, const auto& first) {
+    for (const auto& [what, how] : first) {
+      const auto [at, added] = edits.emplace(what, how);
+      if (!added)
+        at->second = [how, after = at->second](auto& values) {
+          how(values);
+          after(values);
+        };
+    }
+  };
+  chain(both.slot_edit, slot_edit);
+  chain(both.output_edit, output_edit);
+  for (const auto& [op, how] : op_edit) {
+    const auto [at, added] = both.op_edit.emplace(op, how);
+    if (!added)  // an op whose results were put in its place is not run, so nothing reads its arguments
+      at->second = [how, after = at->second](std::vector<c10::IValue>& stack) {
+        return how(stack) || after(stack);
+      };
+  }
+  return both;
+}
+
 OpId TraceEdit::first_op(const TraceGraph& graph) const {
   OpId first = graph.end();
   const auto add = [&](std::int32_t op) { first = std::min(first, OpId{op}); };

@@ -1,7 +1,9 @@
 #include "replay/verdict/numbers.h"
 
+#include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <iterator>
 
 namespace nanquest {
 
@@ -20,6 +22,11 @@ std::string number_text(double value) {
                                                        : "%.3g",
                 value);
   return text;
+}
+
+std::string exact_text(double value) {
+  char text[32];
+  return {text, std::to_chars(std::begin(text), std::end(text), value).ptr};
 }
 
 }  // namespace nanquest

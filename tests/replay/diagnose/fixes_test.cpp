@@ -70,6 +70,28 @@ TEST(Fixes, ARateThatWentIntoSeveralNumbers) {
   EXPECT_EQ(v.phase, Phase::optimizer);
 }
 
+TEST(Fixes, WhatStillFailsAfterTheFirstIsMendedWithIt) {
+  // A graph without edges: 0 / 0, and beside it the root of the same zero, whose derivative is infinite.
+  const at::Tensor w = leaf(at::tensor({1.f, 2.f, 3.f})), edges = at::tensor({0.f, 1.f, 2.f});
+  const Verdict v = trained(w, [&] {
+                      const at::Tensor degree = w * edges;
+                      return (degree.square() / degree + degree.sqrt()).sum();
+                    }).verdict();
+  expect_fix(v, Label::div_zero);
+  EXPECT_EQ(v.culprit.op, "aten::div");
+  EXPECT_NE(v.fix->change.find("before aten::sqrt"), std::string::npos) << v.fix->change;
+}
+
+TEST(Fixes, WhatTheFirstFailureHidIsMendedWithIt) {
+  // The scale of a row of zeros is infinite, twice: what the second would divide by is NaN until the first is
+  // mended.
+  const at::Tensor w = leaf(at::tensor({0.f, 0.f, 1.f, -2.f}).view({2, 2}));
+  const auto scaled = [](const at::Tensor& x) { return x * (at::reciprocal(x.abs().amax(1, true)) * 127); };
+  const Verdict v = trained(w, [&] { return scaled(scaled(w) * 0.01).sum(); }).verdict();
+  expect_fix(v, Label::div_zero);
+  EXPECT_EQ(v.culprit.op, "aten::reciprocal");
+}
+
 TEST(Fixes, AGuardIsHeldAgainstOtherElementsAndNotAgainstAGuardThatMayHelpToo) {
   const at::Tensor w = leaf(at::tensor({1.f, 2.f, 3.f, 4.f})), x = at::tensor({0.f, 1.f, 2.f, 3.f});
   // An epsilon two ops earlier would help as well: it is no placebo.
@@ -196,6 +218,17 @@ TEST(Nearness, AStepThatIsFiniteAndWrongIsToldByItsDistanceToFp64) {
   EXPECT_EQ(v.fix->change.find("bf16"), std::string::npos) << v.fix->change;
 }
 
+TEST(Fixes, APatchHasTheNumbersThatWereTried) {
+  const at::Tensor w = leaf(at::tensor({0.f, 2.f}));
+  const Case c = trained(w, [&] { return at::reciprocal(w * 3).sum(); }).make();
+  ASSERT_EQ(c.row(0)->name, "aten::mul");
+  const Change other = edit_constant(c, 0, "other", 3, 0.1234567890123),
+               guard = clamp_argument(c, 1, "self", 1e-5, 1. / 3);
+  ASSERT_TRUE(other.edit && guard.edit);
+  EXPECT_EQ(other.edit->with, "0.1234567890123");
+  EXPECT_EQ(guard.edit->with, "{}.clamp(min=1e-05, max=0.3333333333333333)");
+}
+
 TEST(Nearness, WhatCameBeforeTheChangeIsAsRecorded) {
   // 1e-4 disappears beside 1 in fp16 and is there in fp64, which would make another loss of the guarded step.
   const at::Tensor w = leaf(at::tensor({1e-4f, 0.5f, 1.f}));
@@ -209,6 +242,32 @@ TEST(Nearness, WhatCameBeforeTheChangeIsAsRecorded) {
   ASSERT_TRUE(n.known);
   EXPECT_LT(n.loss, 1e-6);
   EXPECT_LT(n.gradients, 1e-5);
+}
+
+TEST(Guards, OnlyTheOpAndItsDerivativeReadTheGuardedValue) {
+  const at::Tensor w = leaf(at::tensor({0.f, 2.f, 4.f}));
+  const Incident incident = trained(w, [&] {
+    const at::Tensor length = w * 1;
+    const at::Tensor logarithm = at::log(length);  // first: runs with a change begin there
+    return (logarithm + length.sin()).sum();
+  });
+  const Case c = incident.make();
+  ASSERT_EQ(c.op()->name, "aten::log");
+  const Change guard = guard_argument(c, c.op_index(), "self", Guard::zero_to_safe_root);
+  std::map<std::string, at::Tensor> made;
+  const auto run = [&](RunOptions options) {
+    options.on_op = [&](std::int32_t op, const std::vector<at::Tensor>& outputs) {
+      if (!outputs.empty() && outputs[0].defined()) made[c.row(op)->name] = outputs[0].clone();
+    };
+    (void)c.run(options);
+  };
+  run(guard.options);
+  EXPECT_TRUE(at::allclose(made.at("aten::log"), at::log(at::tensor({1e-8f, 2.f, 4.f}))));
+  EXPECT_TRUE(at::equal(made.at("aten::sin"), at::sin(at::tensor({0.f, 2.f, 4.f}))));
+  EXPECT_EQ(run_change(c, guard), TrialResult::finite);
+  ASSERT_EQ(guard.otherwise.size(), 1U);
+  run(guard.otherwise[0].options);
+  EXPECT_FALSE(at::equal(made.at("aten::sin"), at::sin(at::tensor({0.f, 2.f, 4.f}))));
 }
 
 TEST(Nearness, AGuardIsTheSameNumberInEveryFormat) {
