@@ -123,7 +123,7 @@ void loop(GLFWwindow* window, Session& session, Loader& loader, const UiOptions&
   };
   while (!glfwWindowShouldClose(window) && !ui.wants_to_quit() && frames != wanted.frames && !late()) {
     if (pace.may_wait() && !counts)
-      glfwWaitEventsTimeout(loader.doing().empty() ? 1.0 : 0.1);
+      glfwWaitEventsTimeout(ui.waits() ? 0.1 : 1.0);
     else
       glfwPollEvents();
     bool something = input_waits() || was_resized(window) || std::exchange(events.exposed, false);

@@ -23,10 +23,10 @@ std::string shell_quoted(const std::string& text) {
 
 }  // namespace
 
-std::string command_to_replay(const std::string& snapshot) {
+std::string command_to_replay(const std::string& snapshot, const std::string& task) {
   std::error_code ec;
   const fs::path whole = fs::weakly_canonical(snapshot, ec);
-  return "nanquest-replay " + shell_quoted(ec ? snapshot : whole.string());
+  return "nanquest-replay " + (task.empty() ? "" : task + " ") + shell_quoted(ec ? snapshot : whole.string());
 }
 
 std::string last_name(const std::string& whole) {

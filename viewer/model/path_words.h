@@ -5,8 +5,8 @@
 
 namespace nanquest::viewer {
 
-/// The command that replays a snapshot, quoted for a shell; works from any folder.
-std::string command_to_replay(const std::string& snapshot);
+/// The command that replays a snapshot, quoted for a shell; works from any folder. `task`: its sub-command.
+std::string command_to_replay(const std::string& snapshot, const std::string& task = "");
 /// "story" for "runs/story", "runs/story/" and for "." inside it.
 std::string last_name(const std::string& path);
 /// A path as typed or pasted: without surrounding white space and quotes and without "file://", with the home

@@ -21,6 +21,12 @@ std::string folder_stamp(const std::string& path) {
   return ec ? "" : std::to_string(time.time_since_epoch().count()) + ";";
 }
 
+/// Of all that a replay or a rehearsal leaves beside a snapshot.
+std::string stamps_beside(const std::string& snapshot) {
+  return file_stamp(verdict_path(snapshot)) + file_stamp(replay_path(snapshot)) +
+         file_stamp(rehearsal_path(snapshot));
+}
+
 /// "" while a run or a snapshot is where it was opened; then `listing` is the run's present content.
 std::string gone(const std::string& path, bool is_run, RunListing& listing) {
   std::error_code ec;
@@ -73,7 +79,7 @@ Status Session::reload_own() {
 Session::Stamps Session::stamps() const {
   Stamps now;
   if (!is_run_) {
-    now.incidents = file_stamp(path_) + file_stamp(verdict_path(path_)) + file_stamp(rehearsal_path(path_));
+    now.incidents = file_stamp(path_) + stamps_beside(path_);
     return now;
   }
   for (const SeriesFile& file : listing_->series)
@@ -82,8 +88,7 @@ Session::Stamps Session::stamps() const {
   now.folder = folder_stamp(incidents_dir(path_));
   for (const IncidentFiles& files : listing_->lost) now.incidents += file_stamp(files.verdict);
   for (const IncidentFiles& files : listing_->incidents)
-    now.incidents += file_stamp(files.snapshot) + file_stamp(verdict_path(files.snapshot)) +
-                     file_stamp(rehearsal_path(files.snapshot));
+    now.incidents += file_stamp(files.snapshot) + stamps_beside(files.snapshot);
   return now;
 }
 

@@ -1,15 +1,7 @@
 #include "viewer/model/taster.h"
 
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cerrno>
+#include <algorithm>
 #include <chrono>
-#include <csignal>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -18,6 +10,7 @@
 
 #include "probe/snapshot/ranges.h"
 #include "probe/snapshot/series.h"
+#include "viewer/model/child.h"
 #include "viewer/model/file_stamp.h"
 #include "viewer/model/incident.h"
 
@@ -30,38 +23,6 @@ Taster& the_taster() {
 }
 
 constexpr const char* kTastes[] = {"snapshot", "series", "ranges"};
-
-/// Between fork and exec: nothing but system calls.
-[[noreturn]] void become(char* const* arguments, const ChildLimits& limits) {
-  const auto limit = [](auto what, rlim_t most) {
-    const rlimit both{most, most};
-    (void)setrlimit(what, &both);
-  };
-  limit(RLIMIT_CORE, 0);
-  limit(RLIMIT_FSIZE, 0);
-  limit(RLIMIT_AS, static_cast<rlim_t>(limits.memory));
-  const int nowhere = open("/dev/null", O_RDWR);
-  for (const int descriptor : {0, 1, 2})
-    if (nowhere >= 0) (void)dup2(nowhere, descriptor);
-  execv(arguments[0], arguments);
-  _exit(127);
-}
-
-/// Its status, or nothing if it had to be ended.
-std::optional<int> wait_for(pid_t child, double seconds) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-  for (auto pause = std::chrono::microseconds(500);;
-       pause = std::min(pause * 2, std::chrono::microseconds(20'000))) {
-    int status = 0;
-    const pid_t ended = waitpid(child, &status, WNOHANG);
-    if (ended == child) return status;
-    if ((ended < 0 && errno != EINTR) || std::chrono::steady_clock::now() >= end) break;
-    std::this_thread::sleep_for(pause);
-  }
-  (void)kill(child, SIGKILL);
-  (void)waitpid(child, nullptr, 0);
-  return std::nullopt;
-}
 
 Error brought_down(const std::string& how) {
   return {ErrorCode::bad_file, how, "it is not opened; ask for another copy, or report the file"};
@@ -83,21 +44,20 @@ Result<SnapshotReader> open_tasted(const std::string& path) {
 }
 
 Status run_apart(const std::vector<std::string>& command, const ChildLimits& limits) {
-  std::vector<std::string> words = command;
-  std::vector<char*> arguments;
-  arguments.reserve(words.size() + 1);
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  const pid_t child = fork();
-  if (child < 0)
-    return Error{ErrorCode::io, std::string("no child process can be started: ") + std::strerror(errno),
-                 "leave out --sandbox"};
-  if (child == 0) become(arguments.data(), limits);
-  const std::optional<int> status = wait_for(child, limits.seconds);
-  if (!status) return brought_down("the reader did not end within its time");
-  if (WIFSIGNALED(*status))
-    return brought_down("the reader crashed on it (signal " + std::to_string(WTERMSIG(*status)) + ")");
-  if (WEXITSTATUS(*status) == 127)
+  Result<std::unique_ptr<Child>> started =
+      Child::start(command, {.print = false, .write = false, .memory = limits.memory});
+  if (!started) return Error{started.error().code, started.error().message, "leave out --sandbox"};
+  Child& child = **started;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(limits.seconds);
+  for (auto pause = std::chrono::microseconds(500); !child.look();
+       pause = std::min(pause * 2, std::chrono::microseconds(20'000))) {
+    if (std::chrono::steady_clock::now() >= end)
+      return brought_down("the reader did not end within its time");
+    std::this_thread::sleep_for(pause);
+  }
+  if (child.signal() != 0)
+    return brought_down("the reader crashed on it (signal " + std::to_string(child.signal()) + ")");
+  if (child.code() == 127)
     return Error{ErrorCode::io, command.front() + " cannot be run", "leave out --sandbox"};
   return {};
 }

@@ -54,11 +54,12 @@ void Ui::draw() {
 
 /// Before anything is drawn of what will be replaced.
 bool Ui::collect() {
-  if (state_.loader == nullptr || !state_.loader->has_news()) return false;
+  const bool replayed = look_at_replay();
+  if (state_.loader == nullptr || !state_.loader->has_news()) return replayed;
   const bool news = state_.loader->collect(state_.session);
   const std::string& trouble = state_.loader->trouble();
   if (!trouble.empty()) state_.message = "Could not be read: " + trouble;
-  return news || !trouble.empty();
+  return news || replayed || !trouble.empty();
 }
 
 const Strip& Ui::strip() {

@@ -32,6 +32,8 @@ class Ui {
   /// Shows what was read since. True if there is anything new to draw. Not between frames alone: `draw`
   /// begins with it.
   bool collect();
+  /// True while something is read or replayed: `collect` should be called often.
+  bool waits() const { return !state_.doing().empty() || state_.replaying.runs(); }
   /// One frame: menu, shortcuts, panels.
   void draw();
   UiState& state() { return state_; }
@@ -73,6 +75,7 @@ class Ui {
   const LayoutInfo& layout() const { return *layout_; }
 
  private:
+  bool look_at_replay();
   const Strip& strip();
   void draw_menu(const std::vector<Action>& actions);
   void draw_help(const std::vector<Action>& actions);
@@ -90,10 +93,12 @@ class Ui {
   void add_view(std::vector<Action>& out);
   void add_size(std::vector<Action>& out);
   void add_go(std::vector<Action>& out);
+  void add_replay(std::vector<Action>& out);
   void add_copy(std::vector<Action>& out);
 
   UiState state_;
   bool quit_ = false, help_ = false, layout_made_ = false, forget_layout_ = false;
+  bool unread_ = false;  ///< a replay has ended, and its files were not read since
   const LayoutInfo* layout_ = all_layouts().data();
   std::vector<std::unique_ptr<PanelView>> views_;  ///< in the order of the list
   Panel focused_ = Panel{};

@@ -16,6 +16,7 @@ std::vector<Action> Ui::actions() {
   add_file(out);
   add_view(out);
   add_go(out);
+  add_replay(out);
   add_copy(out);
   for (const std::unique_ptr<PanelView>& panel : views_)
     for (Action& action : panel->actions(state_)) out.push_back(std::move(action));

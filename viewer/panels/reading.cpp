@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "imgui.h"
+#include "viewer/ui/style.h"
+#include "viewer/ui/widgets.h"
 
 namespace nanquest::viewer {
 
@@ -14,6 +16,37 @@ void draw_reading(UiState& state, bool wide) {
   if (!wide) ImGui::SameLine(0, em * 0.7f);
   if (ImGui::SmallButton("Stop")) state.loader->cancel();
   if (ImGui::IsItemHovered()) ImGui::SetTooltip("What is shown stays (Esc)");
+}
+
+void draw_replaying(UiState& state, bool wide) {
+  if (!state.replaying.runs()) return;
+  if (wide)
+    ImGui::TextWrapped("%s", state.replaying.doing().c_str());
+  else
+    clipped_text(state.replaying.doing(), ImGui::GetFontSize() * 30);
+  if (!wide) ImGui::SameLine(0, ImGui::GetFontSize() * 0.7f);
+  if (ImGui::SmallButton("Cancel")) state.replaying.cancel();
+  if (ImGui::IsItemHovered()) ImGui::SetTooltip("Ends nanquest-replay; what is shown stays");
+}
+
+void replay_button(UiState& state, bool small) {
+  if (small ? ImGui::SmallButton("Replay now") : ImGui::Button("Replay now"))
+    state.replay(ReplayTask::replay);
+  if (ImGui::IsItemHovered())
+    ImGui::SetTooltip("Runs nanquest-replay: names the cause, tries fixes,\nshows the step in fp32 and fp64");
+}
+
+void draw_replay_now(UiState& state) {
+  if (state.options.still || !may_replay(state.session)) return;
+  const Replaying& replaying = state.replaying;
+  const bool here = replaying.is_of(state.session.entry()->files.snapshot);
+  if (here && replaying.runs()) return draw_replaying(state, true);
+  if (here && replaying.failed()) {
+    ImGui::PushStyleColor(ImGuiCol_Text, colour().orange);
+    ImGui::TextWrapped("%s", replaying.outcome().c_str());
+    ImGui::PopStyleColor();
+  }
+  if (!replaying.runs() && wants_replay(state.session)) replay_button(state, false);
 }
 
 void Wish::ask(UiState& state, const std::string& of, const std::string& what,

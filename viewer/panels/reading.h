@@ -11,6 +11,15 @@ namespace nanquest::viewer {
 
 /// "reading step 90, 40 %", a bar and Stop; nothing while nothing is being read. `wide`: on lines of its own.
 void draw_reading(UiState& state, bool wide);
+/// What nanquest-replay is doing, and a button that cancels it; nothing while it does not run. `wide`: on
+/// lines of its own.
+void draw_replaying(UiState& state, bool wide);
+/// The same for the open incident; if its replay failed, why; and a button that starts it if it would show
+/// more. Nothing in pictures.
+void draw_replay_now(UiState& state);
+/// A button that starts a replay of the open incident.
+void replay_button(UiState& state, bool small);
+
 /// What a panel reads automatically, once for every thing that it shows. After a stop by the user, only the
 /// user restarts it.
 class Wish {

@@ -67,6 +67,11 @@ void draw_strip(UiState& state, const Strip& strip) {
       draw_reading(state, false);
       ImGui::SameLine(0, ImGui::GetFontSize() * 0.9f);
     }
+    if (state.replaying.runs()) {
+      ImGui::AlignTextToFramePadding();
+      draw_replaying(state, false);
+      ImGui::SameLine(0, ImGui::GetFontSize() * 0.9f);
+    }
     if (strip.cause) {
       chip(strip.says.c_str(), cause_colour(*strip.cause));
     } else {

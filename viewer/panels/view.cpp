@@ -42,6 +42,13 @@ void UiState::open(const std::string& path) {
   read({path, work, done, true});
 }
 
+void UiState::replay(ReplayTask task) {
+  if (!may_replay(session)) return;
+  const IncidentFiles& files = session.entry()->files;
+  const Status started = replaying.start(task, files.snapshot, "step " + std::to_string(files.step));
+  message = started ? "" : started.error().message;
+}
+
 void UiState::keep_desk() {
   if (options.folders.state.empty() || !left) return;
   const auto why = std::make_shared<std::string>();

@@ -12,6 +12,7 @@
 #include "viewer/model/links.h"
 #include "viewer/model/loader.h"
 #include "viewer/model/opening.h"
+#include "viewer/model/replaying.h"
 #include "viewer/model/step_range.h"
 #include "viewer/panels/action.h"
 #include "viewer/panels/layouts.h"
@@ -44,6 +45,7 @@ struct UiState {
   std::string message;          ///< last message, at the right of the menu bar
   std::optional<Panel> wanted;  ///< a panel to bring to the front in the next frame
   bool follow = true;           ///< news of a run are read as they come
+  Replaying replaying;          ///< nanquest-replay, as the user started it
   bool unkept = false;          ///< notes were written or removed that are not in their file yet
 
   /// Runs after all panels are drawn: selecting may open another incident, which replaces the history and
@@ -59,6 +61,8 @@ struct UiState {
   /// Shows another run or snapshot instead, as it was left, or an error. How the present one is left is
   /// stored.
   void open(const std::string& path);
+  /// Starts nanquest-replay on the open incident; if that fails, the reason becomes the message.
+  void replay(ReplayTask task);
   /// Stores how the run is left, and the notes on it, in the background.
   void keep_desk();
   /// What is being read: "reading step 90, 40 %"; "" for nothing.

@@ -5,6 +5,7 @@
 #include "imgui.h"
 #include "viewer/model/numbers.h"
 #include "viewer/panels/nothing.h"
+#include "viewer/panels/reading.h"
 #include "viewer/panels/trace/cells.h"
 #include "viewer/panels/trace/view.h"
 #include "viewer/ui/style.h"
@@ -186,6 +187,10 @@ void TracePanel::draw(UiState& state) {
   offer_op(state, "First with under 1 bit of headroom", incident->trace.first_tight());
   if (incident->replayed)
     offer_op(state, "First divergence from fp64", incident->replayed->first_divergence());
+  else if (!state.options.still && !state.replaying.runs()) {
+    ImGui::SameLine();
+    replay_button(state, true);
+  }
   arrows(state, *this);
   scroll_to_op = scroll_to_op || state.session.selection().op != seen_op;
   seen_op = state.session.selection().op;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "imgui.h"
+#include "viewer/panels/reading.h"
 #include "viewer/panels/verdict/drawn.h"
 #include "viewer/panels/verdict/page.h"
 #include "viewer/panels/view.h"
@@ -87,6 +88,7 @@ void draw_answers(Drawn& drawn) {
   ImGui::Spacing();
   facts_table(drawn);
   command_line(page, drawn.state);
+  draw_replay_now(drawn.state);
   if (page.state == VerdictPage::State::diagnosed) {
     ImGui::Spacing();
     precision_ladder(page);
