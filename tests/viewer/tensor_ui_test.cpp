@@ -6,6 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "probe/snapshot/run_dir.h"
+#include "probe/snapshot/writer.h"
+#include "replay/verdict/replayed_paths.h"
 #include "tests/viewer/driver.h"
 #include "tests/viewer/story.h"
 #include "viewer/panels/tensor/plots.h"
@@ -202,6 +205,48 @@ TEST_F(TensorUi, BackLeadsToAnElementNotToAScale) {
   driver.press(ImGuiKey_Period);
   driver.press(ImGuiKey_LeftArrow, ImGuiMod_Alt);
   EXPECT_EQ(session().selection().element, 70);
+}
+
+/// The output of the culprit: 4 elements, of which the third is +Inf as recorded.
+void write_culprit(const std::string& snapshot) {
+  const std::int32_t op = testing::fixture_doc().culprit.op;
+  auto writer = SnapshotWriter::create(replay_path(snapshot));
+  ASSERT_TRUE(writer);
+  const std::int64_t shape[] = {2, 2};
+  for (const std::string run : kReplayedRuns) {
+    const float values[] = {1, 2, run == "as_recorded" ? HUGE_VALF : 7e4f, run == "fp64" ? 4.5f : 4.0f};
+    ASSERT_TRUE(writer->write_tensor(replayed_values(op, "output", run), {DType::float32, shape, values}));
+    ASSERT_TRUE(writer->write_tensor(replayed_values(op, "mat2", run), {DType::float32, shape, values}));
+  }
+  SnapshotDoc doc;
+  doc.step = testing::kBadStep;
+  ASSERT_TRUE(writer->write_doc(doc) && writer->commit());
+}
+
+TEST_F(TensorUi, TheCulpritsWorstElementsLeadToThem) {
+  write_culprit(snapshot_);
+  ASSERT_TRUE(session().poll());
+  const std::int32_t op = session().incident()->doc.culprit.op;
+  Loader loader;
+  Driver driver(session(), Panel::tensor, 1400, 1600, &loader);
+  for (int i = 0; i < 3; ++i) {
+    driver.frame(4);
+    driver.read(loader);
+  }
+  driver.frame(3);
+  ASSERT_NE(session().read_culprit_side(), nullptr);
+  ASSERT_TRUE(driver.sees("[1, 0]##worst")) << "the element that is finite in fp64 alone";
+  EXPECT_LT(driver.items().at("[1, 0]##worst").y0, driver.items().at("[1, 1]##worst").y0)
+      << "the worst first";
+  EXPECT_LT(driver.items().at("[1, 1]##worst").y0, driver.items().at("[0, 0]##worst").y0);
+  ASSERT_TRUE(driver.click("[1, 0]##worst"));
+  EXPECT_EQ(session().selection().tensor, replayed_values(op, "output", "as_recorded"));
+  EXPECT_EQ(session().selection().element, 2);
+  ASSERT_TRUE(driver.click("mat2##culprit"));
+  EXPECT_EQ(session().selection().tensor, replayed_values(op, "mat2", "as_recorded"));
+  driver.read(loader);
+  driver.frame(3);
+  EXPECT_EQ(driver.bad_vertices(), 0);
 }
 
 }  // namespace

@@ -16,17 +16,6 @@ constexpr std::uint64_t kSearchChunk = 1ULL << 20;  // elements read at a time
 
 static_assert(std::endian::native == std::endian::little);  // as the bytes of files are
 
-std::string position_of(std::uint64_t index, const std::vector<std::int64_t>& shape) {
-  if (shape.size() < 2) return "";
-  std::vector<std::uint64_t> place(shape.size());
-  for (std::size_t d = shape.size(); d-- > 0;) {
-    const auto size = static_cast<std::uint64_t>(std::max<std::int64_t>(shape[d], 1));
-    place[d] = index % size;
-    index /= size;
-  }
-  return fmt::format("[{}]", fmt::join(place, ", "));
-}
-
 std::uint64_t bits_of(const std::byte* at, std::size_t bytes) {
   std::uint64_t bits = 0;
   std::memcpy(&bits, at, bytes);
@@ -118,6 +107,17 @@ Result<std::optional<std::uint64_t>> search(const SnapshotReader& reader, const 
 }
 
 }  // namespace
+
+std::string position_of(std::uint64_t index, const std::vector<std::int64_t>& shape) {
+  if (shape.size() < 2) return "";
+  std::vector<std::uint64_t> place(shape.size());
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    const auto size = static_cast<std::uint64_t>(std::max<std::int64_t>(shape[d], 1));
+    place[d] = index % size;
+    index /= size;
+  }
+  return fmt::format("[{}]", fmt::join(place, ", "));
+}
 
 const Element* ElementPage::at(std::uint64_t index) const {
   if (elements.empty() || index < elements.front().index || index > elements.back().index) return nullptr;

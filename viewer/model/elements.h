@@ -31,6 +31,9 @@ struct ElementPage {
 };
 inline constexpr std::uint64_t kElementPage = 256;
 
+/// "[1, 6]"; "" for a tensor of fewer than two dimensions.
+std::string position_of(std::uint64_t index, const std::vector<std::int64_t>& shape);
+
 /// How the bits of such an element are grouped: "sign, exponent, mantissa" for the real floating-point types,
 /// "bits" for others.
 const char* bits_title(DType dtype);

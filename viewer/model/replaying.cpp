@@ -24,15 +24,15 @@ constexpr const char* kProgram = "nanquest-replay";
 /// How it begins its errors and warnings.
 constexpr std::string_view kSays = "nanquest-replay: ";
 
-struct Words {
+struct TaskWords {
   const char *sub, *doing, *done;
 };
 /// By task: the sub-command, "replaying step 131", "step 131 was replayed".
-constexpr std::array<Words, 3> kWords = {{{"", "replaying", "was replayed"},
-                                          {"rewind", "rewinding from", "was rewound"},
-                                          {"repro", "writing a repro of", "has its repro"}}};
+constexpr std::array<TaskWords, 3> kWords = {{{"", "replaying", "was replayed"},
+                                              {"rewind", "rewinding from", "was rewound"},
+                                              {"repro", "writing a repro of", "has its repro"}}};
 
-const Words& words_of(ReplayTask task) {
+const TaskWords& words_of(ReplayTask task) {
   return kWords[static_cast<std::size_t>(task)];
 }
 

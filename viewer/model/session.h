@@ -30,6 +30,7 @@
 #include "viewer/model/rehearsed.h"
 #include "viewer/model/run_series.h"
 #include "viewer/model/selection.h"
+#include "viewer/model/side_by_side.h"
 #include "viewer/model/source.h"
 
 namespace nanquest::viewer {
@@ -185,6 +186,11 @@ class Session {
   bool elements_wait() const;
   /// "parameters/head.weight[1, 6] = nan  0x7e00  0 11111 1000000000", of what was read; "" for nothing.
   std::string element_text() const;
+  /// The culprit's values that are shown side by side (shown_values), loaded on first use; null if the file
+  /// holds none. The other two read nothing; `culprit_waits`: true if `culprit_side` would.
+  const SideBySide* culprit_side();
+  const SideBySide* read_culprit_side() const;
+  bool culprit_waits() const;
   /// The format with which its values are compared.
   void select_what_if(const WhatIf& what) { selection_.what_if = what; }
 
@@ -220,6 +226,7 @@ class Session {
   void forget_tensor();
   void show_tensor(const std::string& path);
   const StoredTensor* stored_tensor() const;
+  std::string culprit_name() const;
   void start_sample();
   /// Stamps of the files when they were read: another stamp means other contents.
   struct Stamps {
@@ -259,6 +266,7 @@ class Session {
   Read<TensorSlice> slice_;
   Read<Batch> batch_;
   Read<ElementPage> elements_;
+  Read<SideBySide> side_;
   Read<Session> other_;
   Read<Comparison> comparison_;
   std::string detail_path_, slice_path_, elements_path_;

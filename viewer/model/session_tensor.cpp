@@ -36,6 +36,7 @@ void Session::forget_tensor() {
   detail_.reset();
   slice_.reset();
   elements_.reset();
+  side_.reset();
   batch_.reset();
   detail_path_.clear();
   tensor_error_.clear();

@@ -1,5 +1,6 @@
 #include <sstream>
 
+#include "viewer/model/numbers.h"
 #include "viewer/model/session.h"
 #include "viewer/panels/records.h"
 
@@ -37,6 +38,15 @@ Result<std::string> tensor_csv(Session& session) {
   }
   if (const ElementPage* page = session.elements(); page != nullptr)
     for (const Element& e : page->elements) line("element", std::to_string(e.index), e.exact, e.hex, e.bits);
+  if (const SideBySide* side = session.culprit_side(); side != nullptr) {
+    const std::string of = replayed_values_of(session.incident()->doc.culprit.op) + side->name;
+    for (const SideBySide::Row& row : side->rows) {
+      const std::string at = std::to_string(row.element);
+      for (std::size_t run = 0; run < kReplayedRuns.size(); ++run)
+        if (side->held[run]) record(out, of, kReplayedRuns[run], at, exact_number(row.values[run]), "", "");
+      record(out, of, "difference", at, exact_number(row.difference), "", "");
+    }
+  }
   return out.str();
 }
 

@@ -68,7 +68,9 @@ void produced(const UiState& state, const OpenIncident& incident) {
   range_line("writes", line.written);
   ImGui::PushStyleColor(ImGuiCol_Text, colour().muted);
   ImGui::TextWrapped(
-      "What an op makes lives in the step only: the file keeps its statistics, not its bytes.");
+      "What an op makes lives in the step only: the file keeps its statistics, not its bytes. Of the culprit "
+      "a "
+      "replay keeps them.");
   ImGui::PopStyleColor();
 }
 
@@ -159,13 +161,15 @@ void TensorPanel::draw(UiState& state) {
   const TensorDetail* detail = state.session.read_detail();
   if (detail == nullptr && state.session.tensor_waits(plane)) {
     wish.draw(state);
-    return produced(state, *incident);
+    produced(state, *incident);
+    return draw_culprit(state, *this);
   }
   if (detail == nullptr) {
     ImGui::TextWrapped("%s", !incident->tensors_error.empty()       ? incident->tensors_error.c_str()
                              : state.session.tensor_error().empty() ? "No stored tensor is selected"
                                                                     : state.session.tensor_error().c_str());
-    return produced(state, *incident);
+    produced(state, *incident);
+    return draw_culprit(state, *this);
   }
   const float em = ImGui::GetFontSize();
   const bool wide = ImGui::GetContentRegionAvail().x > em * 50;
@@ -177,6 +181,7 @@ void TensorPanel::draw(UiState& state) {
   draw_exponents(*detail, state.session.selection().what_if.scale, wide ? em * 24 : em * 13);
   ImGui::PopID();
   draw_formats(state, *detail);
+  draw_culprit(state, *this);
   if (wide) ImGui::TableNextColumn();
   if (const TensorSlice* slice = state.session.read_slice(plane); slice != nullptr && !slice->cells.empty()) {
     plane_choice(plane, *slice);

@@ -57,6 +57,42 @@ PageTable elements_of(const ElementPage& page, std::uint64_t shown, DType dtype,
   return table;
 }
 
+std::string cell_of(const SideBySide& side, const SideBySide::Row& row, std::size_t run) {
+  return side.held[run] ? short_number(row.values[run]) : "-";
+}
+
+/// The culprit's values side by side; and which of them the file holds.
+void add_culprit(PanelPage& page, Session& session, Extent extent) {
+  const OpenIncident& incident = *session.incident();
+  const std::vector<CulpritValues> values = culprit_values(incident);
+  const std::string op = "op " + std::to_string(incident.doc.culprit.op);
+  if (const std::string missing = missing_text(incident, values); !missing.empty())
+    page.facts.push_back({"culprit", "values of the culprit: " + missing});
+  const SideBySide* side = session.culprit_side();
+  if (side == nullptr) return;
+  std::string names;
+  for (const CulpritValues& value : values) names += (names.empty() ? "" : ", ") + value.name;
+  page.facts.push_back({"culprit", "values of " + op + " that the file holds: " + names + "; " + side->name +
+                                       " is shown. " + difference_text(*side)});
+  PageTable table{PageTable::Kind::plain,
+                  side->name + " of " + op + ", the worst elements first",
+                  {{"element", true},
+                   {"place"},
+                   {"recorded", true},
+                   {"in fp32", true},
+                   {"in fp64", true},
+                   {"difference", true}},
+                  {}};
+  const std::size_t most = extent == Extent::glance ? 2 * kGlanceElements : kMostRows;
+  for (std::size_t i = 0; i < side->rows.size() && i < most; ++i) {
+    const SideBySide::Row& row = side->rows[i];
+    table.rows.push_back({{grouped(row.element), row.position, cell_of(*side, row, 0), cell_of(*side, row, 1),
+                           cell_of(*side, row, 2), row_difference(row)},
+                          row.changes ? Sign::non_finite : Sign::none});
+  }
+  page.tables.push_back(std::move(table));
+}
+
 }  // namespace
 
 PanelPage page_of_tensor(Session& session, Extent extent) {
@@ -65,6 +101,7 @@ PanelPage page_of_tensor(Session& session, Extent extent) {
   const TensorDetail* detail = session.tensor_detail();
   if (detail == nullptr) {
     page.headline = session.tensor_error().empty() ? "No stored tensor is selected" : session.tensor_error();
+    add_culprit(page, session, extent);
     return page;
   }
   const ScanResult& s = detail->scan;
@@ -78,6 +115,7 @@ PanelPage page_of_tensor(Session& session, Extent extent) {
   page.facts.push_back({"zeros", grouped(s.zero)});
   page.facts.push_back({"subnormal", grouped(s.subnormal)});
   page.facts.push_back({"not finite", not_finite_text(*detail)});
+  add_culprit(page, session, extent);
   const WhatIf& what = session.selection().what_if;
   if (detail->fits) {
     page.facts.push_back({"what if", what_if_text(*detail->fits, what, s.non_finite())});

@@ -19,7 +19,7 @@ struct TensorPanel : PanelView {
   std::int64_t plane = 0;
   std::string plane_of;                   ///< the tensor whose plane that is
   std::optional<std::uint64_t> followed;  ///< the element that the plane was chosen for
-  Wish wish;
+  Wish wish, culprit_wish;
   bool bits = false;    ///< elements with their bytes
   bool reveal = false;  ///< the elements come into sight with the next one that is gone to
   std::string seen;     ///< tensor and element that the list was moved to

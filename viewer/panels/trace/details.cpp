@@ -29,7 +29,7 @@ void op_links(UiState& state, const char* label, const std::vector<OpId>& ops, c
 
 }  // namespace
 
-void draw_op_details(UiState& state, const OpenIncident& incident) {
+void draw_op_details(UiState& state, const OpenIncident& incident, bool neighbours) {
   const OpId op = chosen_op(state);
   if (!op) return ImGui::TextDisabled("Click an op to follow it");
   const TraceLine line = incident.trace.line(op);
@@ -42,12 +42,14 @@ void draw_op_details(UiState& state, const OpenIncident& incident) {
     op_links(state, "derivative of", {forward}, incident.trace);
   if (const std::string source = incident.trace.source(op); !source.empty())
     clipped_text(source, ImGui::GetContentRegionAvail().x);
-  ImGui::PushID("made");
-  op_links(state, "made by", incident.trace.producers(op), incident.trace);
-  ImGui::PopID();
-  ImGui::PushID("read");
-  op_links(state, "read by", incident.trace.consumers(op), incident.trace);
-  ImGui::PopID();
+  if (neighbours) {
+    ImGui::PushID("made");
+    op_links(state, "made by", incident.trace.producers(op), incident.trace);
+    ImGui::PopID();
+    ImGui::PushID("read");
+    op_links(state, "read by", incident.trace.consumers(op), incident.trace);
+    ImGui::PopID();
+  }
   ImGui::PushID("path");
   const TraceView::Path path = incident.trace.path_from(op);
   op_links(state, path.to_loss ? "path to the loss" : "path to a gradient", path.ops, incident.trace);

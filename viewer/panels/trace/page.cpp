@@ -2,6 +2,8 @@
 #include <cmath>
 
 #include "viewer/model/numbers.h"
+#include "viewer/model/op_graph.h"
+#include "viewer/model/step_map.h"
 #include "viewer/model/verdict_page.h"
 #include "viewer/panels/lines.h"
 #include "viewer/panels/registry.h"
@@ -80,6 +82,32 @@ std::string path_text(const TraceView& trace, OpId op) {
 
 }  // namespace
 
+/// The ops around `op`, two levels of producers and consumers.
+PageTable graph_table(const TraceView& trace, OpId op) {
+  PageTable table{
+      PageTable::Kind::plain,
+      "Producers and consumers of op " + std::to_string(op.row()),
+      {{"level", true}, {"op", true}, {"name"}, {"module"}, {"formats"}, {"max |x|", true}, {"not finite"}},
+      {}};
+  const OpGraph graph = op_graph(trace, op);
+  for (const OpGraph::Node& node : graph.nodes) {
+    const TraceLine l = trace.line(node.op);
+    const std::string level = (node.level > 0 ? "+" : "") + std::to_string(node.level);
+    table.rows.push_back(
+        {{level, std::to_string(node.op.row()), l.name, l.module,
+          node.cast.empty() ? l.read_formats + "->" + l.write_format : "cast " + node.cast,
+          amax_text(l.written), bad_text(l.written.nan, l.written.pos_inf, l.written.neg_inf)},
+         l.written.non_finite() > 0 ? Sign::non_finite : Sign::none,
+         Link::to_op(node.op.row())});
+  }
+  std::string more;
+  for (int level = -2; level <= 2; ++level)
+    if (const std::size_t missing = graph.missing(level); missing > 0)
+      put(more, "{}{} on level {}", more.empty() ? "; left out: " : ", ", grouped(missing), level);
+  table.title += more;
+  return table;
+}
+
 /// Ops around the selected one; the whole trace is available with --csv.
 PanelPage page_of_trace(Session& session, Extent extent) {
   const OpenIncident* incident = session.incident();
@@ -97,6 +125,8 @@ PanelPage page_of_trace(Session& session, Extent extent) {
   if (const std::string path = chosen == kNone ? "" : path_text(trace, OpId{chosen}); !path.empty())
     page.facts.push_back({"", path});
   if (const std::string text = divergence_text(*incident); !text.empty()) page.facts.push_back({"", text});
+  if (const std::string text = born_text(*incident, step_map(*incident)); !text.empty())
+    page.facts.push_back({"", text});
   PageTable table;
   table.columns = {{"op", true},
                    {""},
@@ -114,6 +144,7 @@ PanelPage page_of_trace(Session& session, Extent extent) {
     table.rows.push_back(row_of(*incident, OpId{i}, static_cast<std::int32_t>(i) == chosen));
   if (incident->replayed && chosen != kNone) page.tables.push_back(compared(*incident, OpId{chosen}));
   page.tables.push_back(std::move(table));
+  if (chosen != kNone) page.tables.push_back(graph_table(trace, OpId{chosen}));
   return page;
 }
 
