@@ -195,7 +195,8 @@ case "$3" in
     expect 0 "FP16_OVERFLOW" cat "$dir/out.html"
     expect 0 "FP16._OVERFLOW" cat "$dir/out.md"
     if "$viewer" "$dir/story" --screenshot "$dir/a.png" 2> /dev/null; then
-      [ "$(grep -o 'data:image/png;base64,iVBORw0KGgo' "$dir/out.html" | wc -l)" = 3 ] || { echo "FAILED: not three pictures"; failures=1; }
+      [ "$(grep -o 'data:image/png;base64,iVBORw0KGgo' "$dir/out.html" | wc -l)" = 6 ] || { echo "FAILED: not three pictures, light and dark"; failures=1; }
+      [ "$(grep -o 'prefers-color-scheme: dark)" srcset="data:image/png;base64,[^"]*' "$dir/out.html" | sort -u | wc -l)" = 3 ] || { echo "FAILED: not three dark ones"; failures=1; }
     else
       expect 0 "Without pictures: " cat "$dir/out.html"
     fi

@@ -60,6 +60,11 @@ TEST_F(Report, HtmlNeedsNothingBesideItself) {
   EXPECT_EQ(all(html, "src=\"([^\"]*)\""),
             (std::vector<std::string>{"data:image/png;base64,YQ==", "data:image/png;base64,YWJj",
                                       "data:image/png;base64,YWI="}));
+  const std::string both = report_html(session, std::vector<ReportPicture>{{Panel::norms, "abc", "ab"}}, "");
+  EXPECT_TRUE(
+      says(both,
+           "<picture><source media=\"(prefers-color-scheme: dark)\" srcset=\"data:image/png;base64,YWI=\">"));
+  EXPECT_TRUE(says(both, "src=\"data:image/png;base64,YWJj\"></picture>")) << "light, and on paper";
   for (const char* outside : {"http:", "https:", "<link", "@import", "url("})
     EXPECT_FALSE(says(html, outside)) << outside;
   for (const char* tag : {"section", "table", "tr", "td", "th", "dl", "dd", "a", "div", "p", "body", "html"})

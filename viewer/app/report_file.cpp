@@ -13,20 +13,24 @@
 namespace nanquest::viewer {
 namespace {
 
-/// Pictures of the panels that show more than their text; `note` says why there are none.
+/// Pictures of the panels that show more than their text, light and dark; `note` says why there are none.
 std::vector<ReportPicture> draw_pictures(Session& session, std::string& note) {
   std::vector<ReportPicture> pictures;
 #ifdef NANQUEST_WITH_WINDOW
   for (const auto& [panel, height] :
        {std::pair{Panel::timeline, 560}, {Panel::norms, 640}, {Panel::tensor, 760}}) {
     if (panel == Panel::tensor && session.incident() == nullptr) continue;
-    const Result<Image> image = take_picture(session, {panel}, 1200, height, 1);
-    Result<std::string> png = image ? png_bytes(*image) : image.error();
-    if (!png) {
-      note = "Without pictures: " + png.error().message;
-      return {};
+    ReportPicture picture{panel, "", ""};
+    for (const auto& [theme, png] : {std::pair{Theme::light, &picture.png}, {Theme::dark, &picture.dark}}) {
+      const Result<Image> image = take_picture(session, {panel}, 1200, height, 1, theme);
+      Result<std::string> bytes = image ? png_bytes(*image) : image.error();
+      if (!bytes) {
+        note = "Without pictures: " + bytes.error().message;
+        return {};
+      }
+      *png = std::move(bytes).value();
     }
-    pictures.push_back({panel, std::move(png).value()});
+    pictures.push_back(std::move(picture));
   }
 #else
   (void)session;

@@ -143,6 +143,16 @@ class Writer {
     out_ += "</tbody></table></div>\n";
   }
 
+  void put_picture(const char* title, const ReportPicture& picture) {
+    if (!picture.dark.empty())
+      out_ += fmt::format(
+          "<picture><source media=\"(prefers-color-scheme: dark)\" srcset=\"data:image/png;base64,{}\">",
+          base64(picture.dark));
+    out_ += fmt::format(
+        "<img alt=\"{} as drawn; the numbers are in the tables\" src=\"data:image/png;base64,{}\">{}\n",
+        title, base64(picture.png), picture.dark.empty() ? "" : "</picture>");
+  }
+
   void put_panel(const PanelInfo& info, const PanelPage& page) {
     out_ += fmt::format("<section id=\"{}\"><h2>{}</h2>\n<p>{}</p>\n", id_of(info.panel), info.title,
                         text(page.headline));
@@ -158,10 +168,7 @@ class Writer {
       out_ += "</dl>\n";
     }
     for (const ReportPicture& picture : pictures_)
-      if (picture.panel == info.panel)
-        out_ += fmt::format(
-            "<img alt=\"{} as drawn; the numbers are in the tables\" src=\"data:image/png;base64,{}\">\n",
-            info.title, base64(picture.png));
+      if (picture.panel == info.panel) put_picture(info.title, picture);
     for (const PageTable& table : page.tables) put_table(table);
     out_ += "</section>\n";
   }

@@ -16,7 +16,8 @@ namespace nanquest::viewer {
 /// A panel as it is drawn.
 struct ReportPicture {
   Panel panel = Panel::all;
-  std::string png;  ///< the bytes of a PNG file
+  std::string png;        ///< the bytes of a PNG file
+  std::string dark = {};  ///< the same for readers whose system is dark; "": none
 };
 
 /// The report as Markdown, without pictures. The selection decides which incident, op and tensor.
