@@ -32,14 +32,15 @@ struct Canvas {
 void draw_ground(const Canvas& canvas, TracePanel& view) {
   const StepMap& map = view.map;
   const float ops = static_cast<float>(std::max<std::size_t>(map.ops, 1));
+  float drawn = canvas.from.x;  // stretches of less than a pixel are left to the next one
   for (const StepMap::Stretch& stretch : map.phases) {
-    const float left = static_cast<float>(stretch.first.row()) / ops;
-    const float right = static_cast<float>(stretch.last.row() + 1) / ops;
+    const float right = canvas.x_of(static_cast<float>(stretch.last.row() + 1) / ops);
+    if (right < drawn + 1) continue;
     const ImVec4 ink = stretch.phase == Phase::forward    ? colour().sky
                        : stretch.phase == Phase::backward ? colour().muted
                                                           : colour().orange;
-    canvas.list.AddRectFilled({canvas.x_of(left), canvas.from.y}, {canvas.x_of(right), canvas.to.y},
-                              faint(ink, 0.22f));
+    canvas.list.AddRectFilled({drawn, canvas.from.y}, {right, canvas.to.y}, faint(ink, 0.22f));
+    drawn = right;
   }
   // One part a pixel, made again for another width.
   const auto pixels = static_cast<std::size_t>(std::max(canvas.width(), 1.0f));
