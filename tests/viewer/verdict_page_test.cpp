@@ -142,7 +142,7 @@ TEST_F(Page, PlacebosAreNoFixesAndOneThatHelpsIsACaution) {
   });
   const VerdictPage page = verdict_page(session);
   const std::vector<PageTable> tables = verdict_tables(page);
-  const PageTable* placebos = table(tables, "Placebos");
+  const PageTable* placebos = table(tables, "Control experiments");
   ASSERT_NE(placebos, nullptr);
   ASSERT_EQ(placebos->rows.size(), 2u);
   EXPECT_EQ(placebos->rows[0].cells[0], "still non-finite, as it should be");

@@ -15,7 +15,7 @@ std::string name_of(const RehearsedRun& run) {
     case RehearsedKind::unchanged:
       return "unchanged";
     case RehearsedKind::placebo:
-      return "placebo: " + run.change;
+      return "control: " + run.change;
     case RehearsedKind::change:
       break;
   }

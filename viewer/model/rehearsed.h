@@ -15,7 +15,7 @@ namespace nanquest::viewer {
 /// One run of a rehearsal.
 struct RehearsedCurve {
   RehearsedKind kind = RehearsedKind::unchanged;
-  std::string name;    ///< "unchanged", "placebo: the last bit of fc.weight[17], seed 2", "lr=*0.5"
+  std::string name;    ///< "unchanged", "control: the last bit of fc.weight[17], seed 2", "lr=*0.5"
   std::string result;  ///< "bad at step 145", "good to step 209: cures it"
   bool cures = false;
   History history;  ///< its steps, with the one scalar "loss"

@@ -4,7 +4,7 @@ namespace nanquest::viewer {
 
 const char* statistic_title(Statistic s) {
   constexpr const char* titles[kStatistics] = {"Gradient norm", "Weight norm", "Update ratio",
-                                               "Gradient amax", "Weight amax"};
+                                               "Gradient max |x|", "Weight max |x|"};
   return titles[static_cast<int>(s)];
 }
 

@@ -73,7 +73,10 @@ std::vector<PageTable> verdict_tables(const VerdictPage& page) {
   PageTable evidence{Kind::evidence, "Evidence", {{"Measured"}, {"Value"}, {"Limit"}}, {}};
   for (const Evidence& e : page.evidence) evidence.rows.push_back({{e.name, e.value, e.limit}});
   PageTable tried{Kind::plain, "Tried on this step", {{"Result"}, {"Kind"}, {"Change"}}, {}};
-  PageTable placebos{Kind::plain, "Placebos, which must not help", {{"Result"}, {"Change"}}, {}};
+  PageTable placebos{Kind::plain,
+                     "Control experiments: irrelevant changes, which must not help",
+                     {{"Result"}, {"Change"}},
+                     {}};
   for (const Counterfactual& trial : page.trials)
     if (trial.kind == ChangeKind::placebo)
       placebos.rows.push_back(placebo_row(trial));

@@ -51,8 +51,9 @@ void numbers(const TensorDetail& d) {
 
 void range_line(const char* label, const ValueRange& r) {
   if (!r.known) return;
-  std::string text = std::string(label) + " amax " + amax_text(r);
-  if (r.has_headroom && std::isfinite(r.headroom)) text += fmt::format(", {:.1f} bits of room", r.headroom);
+  std::string text = std::string(label) + " max |x| " + amax_text(r);
+  if (r.has_headroom && std::isfinite(r.headroom))
+    text += fmt::format(", {:.1f} bits of headroom", r.headroom);
   if (r.non_finite()) text += ", " + bad_text(r.nan, r.pos_inf, r.neg_inf);
   ImGui::TextWrapped("%s", text.c_str());
 }

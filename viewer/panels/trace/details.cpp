@@ -44,10 +44,10 @@ void draw_op_details(UiState& state, const OpenIncident& incident, bool neighbou
     clipped_text(source, ImGui::GetContentRegionAvail().x);
   if (neighbours) {
     ImGui::PushID("made");
-    op_links(state, "made by", incident.trace.producers(op), incident.trace);
+    op_links(state, "producers", incident.trace.producers(op), incident.trace);
     ImGui::PopID();
     ImGui::PushID("read");
-    op_links(state, "read by", incident.trace.consumers(op), incident.trace);
+    op_links(state, "consumers", incident.trace.consumers(op), incident.trace);
     ImGui::PopID();
   }
   ImGui::PushID("path");
