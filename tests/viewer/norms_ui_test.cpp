@@ -224,5 +224,35 @@ TEST_F(Norms, TheTableIsSortedSearchedAndLeadsToALayer) {
   EXPECT_EQ(driver.bad_vertices(), 0);
 }
 
+TEST_F(Norms, CtrlAndWheelZoomTheLayersOfTheMap) {
+  Driver driver(session(), Panel::norms);
+  driver.ui().run_named("Norms as Heat map");
+  driver.frame(4);
+  const LayerRange& range = norms_of(driver).layer_range;
+  ASSERT_TRUE(range.is_all());
+  const double all = range.to(), first = driver.ui().state().steps.first,
+               last = driver.ui().state().steps.last;
+  ImGui::GetIO().AddKeyEvent(ImGuiMod_Ctrl, true);
+  driver.frame(2);
+  driver.wheel(640, 400, 3);
+  ImGui::GetIO().AddKeyEvent(ImGuiMod_Ctrl, false);
+  driver.frame(3);
+  EXPECT_LT(range.to() - range.from(), all * 0.9);
+  EXPECT_EQ(driver.ui().state().steps.first, first) << "and no steps";
+  EXPECT_EQ(driver.ui().state().steps.last, last);
+  const double from = range.from(), to = range.to();
+  driver.wheel(640, 400, 1);
+  EXPECT_EQ(range.from(), from) << "without Ctrl steps alone";
+  EXPECT_EQ(range.to(), to);
+  EXPECT_NE(driver.ui().state().steps.first, first);
+  session().select_layer("head");
+  driver.frame(2);
+  EXPECT_EQ(range.to(), all) << "the selected layer is the last one";
+  driver.press(ImGuiKey_Home);
+  driver.frame(2);
+  EXPECT_TRUE(range.is_all());
+  EXPECT_EQ(driver.bad_vertices(), 0);
+}
+
 }  // namespace
 }  // namespace nanquest::viewer

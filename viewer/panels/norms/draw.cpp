@@ -58,7 +58,7 @@ void controls(UiState& state, NormsPanel& view) {
 void draw_as_table(UiState& state, NormsPanel& view, const History& history, Statistic s) {
   const ImVec2 room = ImGui::GetContentRegionAvail();
   if (room.x < ImGui::GetFontSize() * 52) return draw_layer_table(state, view, history, s, room.y);
-  if (ImGui::BeginChild("map", {room.x * 0.45f, room.y})) draw_heat_map(state, view.map, history, s, room.y);
+  if (ImGui::BeginChild("map", {room.x * 0.45f, room.y})) draw_heat_map(state, view, history, s, room.y);
   ImGui::EndChild();
   ImGui::SameLine();
   draw_layer_table(state, view, history, s, room.y);
@@ -104,7 +104,7 @@ void NormsPanel::draw(UiState& state) {
   const bool aligned = ImPlot::BeginAlignedPlots("norms");
   // Two plots would be too small here.
   const Plots shown = plots == both && height < ImGui::GetFontSize() * 14 ? heat_map : plots;
-  if (shown != lines) draw_heat_map(state, map, history, s, shown == heat_map ? height : height * 0.52f);
+  if (shown != lines) draw_heat_map(state, *this, history, s, shown == heat_map ? height : height * 0.52f);
   if (shown != heat_map) draw_lines(state, *this, history, s, ImGui::GetContentRegionAvail().y);
   if (aligned) ImPlot::EndAlignedPlots();
 }

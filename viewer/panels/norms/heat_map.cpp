@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdlib>
 
 #include "viewer/model/numbers.h"
 #include "viewer/panels/norms/plots.h"
@@ -54,18 +56,32 @@ void scale_bar(const LogScale& scale, float height) {
   }
 }
 
-/// Names of the layers as ticks, thinned out where rows are lower than the text.
-void layer_ticks(const std::vector<std::string>& layers, float height) {
-  const float room = std::max(1.0f, height - ImGui::GetFontSize() * 3);
-  const auto every = static_cast<std::size_t>(
-      std::max(1.0f, std::ceil(static_cast<float>(layers.size()) * ImGui::GetFontSize() / room)));
+/// Where a layer stands; -1 if it is not there.
+std::ptrdiff_t index_of(const std::vector<std::string>& layers, const std::string& name) {
+  const auto found = std::ranges::find(layers, name);
+  return found == layers.end() ? -1 : found - layers.begin();
+}
+
+/// Names of the shown layers as ticks, thinned out where rows are lower than the text; that of the selected
+/// one always.
+void layer_ticks(const std::vector<std::string>& layers, std::ptrdiff_t selected, const LayerRange& range,
+                 float height) {
+  const double room = std::max(1.0f, height - ImGui::GetFontSize() * 3);
+  const double least = (range.to() - range.from()) * static_cast<double>(ImGui::GetFontSize()) / room;
+  const auto every = static_cast<std::ptrdiff_t>(std::max(1.0, std::ceil(least)));
   std::vector<double> at;
   std::vector<std::string> names;
   std::vector<const char*> labels;
-  for (std::size_t i = 0; i < layers.size(); i += every) {
+  const auto add = [&](std::ptrdiff_t i) {
+    const std::string& name = layers[static_cast<std::size_t>(i)];
     at.push_back(static_cast<double>(i) + 0.5);
-    names.push_back(layers[i].size() > 26 ? "..." + layers[i].substr(layers[i].size() - 24) : layers[i]);
-  }
+    names.push_back(name.size() > 26 ? "..." + name.substr(name.size() - 24) : name);
+  };
+  const auto first = static_cast<std::ptrdiff_t>(range.from());
+  const auto last = std::min(static_cast<std::ptrdiff_t>(std::ceil(range.to())), std::ssize(layers));
+  for (std::ptrdiff_t i = first; i < last; i += every)
+    if (selected < 0 || std::abs(i - selected) >= every) add(i);
+  if (selected >= first && selected < last) add(selected);
   labels.reserve(names.size());
   for (const std::string& name : names) labels.push_back(name.c_str());
   ImPlot::SetupAxisTicks(ImAxis_Y1, at.data(), static_cast<int>(at.size()), labels.data());
@@ -140,10 +156,12 @@ std::vector<std::uint8_t> tints_of(const HeatMap& map, const LogScale& scale) {
 }
 
 /// Neighbours of one colour are drawn as one rectangle.
-void draw_cells(const ShownMap& shown, const Places& places) {
+void draw_cells(const ShownMap& shown, const Places& places, const LayerRange& range) {
   const HeatMap& map = shown.map;
   ImDrawList& list = *ImPlot::GetPlotDrawList();
-  for (std::size_t layer = 0; layer < map.layers; ++layer) {
+  const auto from = static_cast<std::size_t>(range.from());
+  const std::size_t to = std::min(static_cast<std::size_t>(std::ceil(range.to())), map.layers);
+  for (std::size_t layer = from; layer < to; ++layer) {
     const HeatCell* cells = &map.at(layer, 0);
     const std::uint8_t* tints = &shown.tints[layer * map.columns];
     bool bad = false;
@@ -213,38 +231,46 @@ const HeatMap& shown_map(UiState& state, ShownMap& shown, const History& history
   return shown.map;
 }
 
-void draw_heat_map(UiState& state, ShownMap& shown, const History& history, Statistic s, float height) {
+void draw_heat_map(UiState& state, NormsPanel& view, const History& history, Statistic s, float height) {
   const LogScale scale(history, s);
   const float bar = ImGui::GetFontSize() * 4.6f;
+  const std::vector<std::string>& layers = history.layers(s);
+  const std::ptrdiff_t selected = index_of(layers, state.session.selection().layer);
+  LayerRange& range = view.layer_range;
+  range.fit(layers.size(), state.steps.asked());
+  range.keep_in_sight(selected);
+  // Above the first layer that is shown: the lane of marks.
+  const double lane = lane_height() / std::max(1.0f, height - ImGui::GetFontSize() * 2.2f - lane_height());
+  double low = range.from() - (range.to() - range.from()) * lane, high = range.to();
+  const double low_before = low, high_before = high;
+  const bool zooms_layers = ImGui::GetIO().KeyCtrl;  // as in curves: steps or values, never both
   if (ImPlot::BeginPlot("Layers by step",
                         {ImGui::GetContentRegionAvail().x - bar, height - ImGui::GetStyle().ItemSpacing.y},
                         kBarePlot)) {
-    ImPlot::SetupAxes(nullptr, nullptr, ImPlotAxisFlags_NoGridLines,
+    ImPlot::SetupAxes(nullptr, nullptr,
+                      ImPlotAxisFlags_NoGridLines | (zooms_layers ? ImPlotAxisFlags_Lock : 0),
                       ImPlotAxisFlags_NoGridLines | ImPlotAxisFlags_Invert | ImPlotAxisFlags_NoTickMarks |
-                          ImPlotAxisFlags_Lock);
+                          (zooms_layers ? 0 : ImPlotAxisFlags_Lock));
     ImPlot::SetupAxisLinks(ImAxis_X1, &state.steps.first, &state.steps.last);
-    const std::size_t layers = history.layers(s).size();
-    // Always all layers: only steps are zoomed.
-    const double room = std::max(1.0f, height - ImGui::GetFontSize() * 2.2f - lane_height());
-    ImPlot::SetupAxisLimits(ImAxis_Y1, -static_cast<double>(layers) * lane_height() / room,
-                            static_cast<double>(layers), ImPlotCond_Always);
-    layer_ticks(history.layers(s), height);
+    ImPlot::SetupAxisLinks(ImAxis_Y1, &low, &high);
+    layer_ticks(layers, selected, range, height);
     ImPlot::SetupFinish();
-    const HeatMap& map = shown_map(state, shown, history, s, ImPlot::GetPlotSize().x);
+    const HeatMap& map = shown_map(state, view.map, history, s, ImPlot::GetPlotSize().x);
     const Places places(history, map);
     ImPlot::PushPlotClipRect();
-    draw_cells(shown, places);
-    for (std::size_t i = 0; i < layers; ++i)
-      if (history.layers(s)[i] == state.session.selection().layer) {
-        const ImVec2 a = ImPlot::PlotToPixels(state.steps.first, static_cast<double>(i)),
-                     b = ImPlot::PlotToPixels(state.steps.last, static_cast<double>(i + 1));
-        ImPlot::GetPlotDrawList()->AddRect(a, b, faint(colour().strong, 0.86f), 0, 1.5f);
-      }
+    draw_cells(view.map, places, range);
+    if (selected >= 0) {
+      const double at = static_cast<double>(selected);
+      ImPlot::GetPlotDrawList()->AddRect(ImPlot::PlotToPixels(state.steps.first, at),
+                                         ImPlot::PlotToPixels(state.steps.last, at + 1),
+                                         faint(colour().strong, 0.86f), 0, 1.5f);
+    }
     draw_lane(map, places);
     ImPlot::PopPlotClipRect();
     draw_events(history, state.session.selection().step);
     react(state, history, s, map);
     ImPlot::EndPlot();
+    if (low != low_before || high != high_before) range.show(low + (high - low) * lane / (1 + lane), high);
   }
   ImGui::SameLine(0, ImGui::GetFontSize() * 0.3f);
   scale_bar(scale, height - ImGui::GetStyle().ItemSpacing.y);

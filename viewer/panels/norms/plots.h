@@ -14,7 +14,7 @@ inline constexpr std::size_t kFewLayers = 64;
 /// for a moment is better than a late one.
 const HeatMap& shown_map(UiState& state, ShownMap& shown, const History& history, Statistic s, float pixels);
 /// Layers × steps, log colour. Non-finite cells are drawn on top, in colours and shapes of their own.
-void draw_heat_map(UiState& state, ShownMap& shown, const History& history, Statistic s, float height);
+void draw_heat_map(UiState& state, NormsPanel& view, const History& history, Statistic s, float height);
 /// One line per layer, log scale, with a lane of marks for non-finite values.
 void draw_lines(UiState& state, NormsPanel& view, const History& history, Statistic s, float height);
 /// A search field, and the layers at the selected step (or the last one) as a table that is sorted by clicks

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "viewer/model/history.h"
+#include "viewer/model/layer_range.h"
 #include "viewer/model/layer_table.h"
 #include "viewer/panels/view.h"
 #include "viewer/ui/curves.h"
@@ -32,6 +33,7 @@ struct NormsPanel : PanelView {
 
   Plots plots = both;
   ShownMap map;
+  LayerRange layer_range;  ///< of the map
   ShownValues values[kStatistics];
   char search[128] = "";
   LayerTable layers;      ///< of the table, as it was drawn last
