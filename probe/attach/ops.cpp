@@ -235,6 +235,8 @@ TORCH_LIBRARY(nanquest, m) {
   m.def("carried_over(Tensor[] gradients) -> int[]", &Of<&AttachSession::carried_over>::op);
   m.def("zeros_made(Tensor[] gradients) -> str", &Of<&AttachSession::zeros_made>::op);
   m.def("record_step() -> bool", &Of<&AttachSession::record_step>::op);
+  m.def("watch_wanted() -> int", &Of<&AttachSession::watch_wanted>::op);
+  m.def("watch_from(int step, int every) -> ()", &Of<&AttachSession::watch_from>::op);
   m.def("pause(bool begins) -> ()", &pause);
   m.def("note(str key, str value) -> ()", &Of<&AttachSession::note>::op);
   m.def("set_step(int number) -> ()", &Of<&AttachSession::set_step>::op);

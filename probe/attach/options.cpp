@@ -68,6 +68,7 @@ Result<AttachOptions> parse_options(const std::string& text) {
   reader.read("level", options.probe.level,
               {{"guard", Level::guard}, {"trace", Level::trace}, {"watch", Level::watch}});
   reader.read("watch_every", options.watch_every);
+  reader.read("watch_percent", options.watch_percent);
   reader.read("watch_first", options.watch_first);
   reader.read("watch_after", options.watch_after);
   reader.read("keep_steps", options.keep_steps);

@@ -47,7 +47,8 @@ AttachSession::AttachSession(AttachOptions options, RunLog log)
                       .wake_steps = options_.watch_after,
                       .muted = options_.muted,
                       .election = {.from_ranks = options_.few_files_from}}),
-      ranges_(ranges_path(options_.probe.run_dir, options_.probe.rank), options_.probe.resume) {}
+      ranges_(ranges_path(options_.probe.run_dir, options_.probe.rank), options_.probe.resume),
+      spacing_(options_.watch_percent) {}
 
 Result<std::unique_ptr<AttachSession>> AttachSession::start(
     AttachOptions options, const std::function<OpSink&(AttachSession&)>& front) {
@@ -142,13 +143,6 @@ void AttachSession::graph_ran() {
   });
 }
 
-bool AttachSession::watching() const {
-  if (options_.probe.level == Level::watch) return true;
-  if (step() < options_.watch_first || step() - writer_.last_step() <= options_.watch_after) return true;
-  if (options_.watch_every > 0 && step() % options_.watch_every == 0) return true;
-  return rounds_ && rounds_->recorder().asks_for_watching();
-}
-
 void AttachSession::new_trace() {
   close_trace();
   batch_.clear();
@@ -157,6 +151,7 @@ void AttachSession::new_trace() {
   results_ = {};
   trace_ = {.watched = watching()};
   if (!trace_.watched) release_spare_copies();
+  time_step();
   rounds_->begin(trace_.watched);
 }
 

@@ -45,8 +45,10 @@
 #include "probe/step/range_record.h"
 #include "probe/step/run_log.h"
 #include "probe/step/state_check.h"
+#include "probe/step/step_clock.h"
 #include "probe/step/step_machine.h"
 #include "probe/step/update_risk.h"
+#include "probe/step/watch_spacing.h"
 #include "probe/trace/flow.h"
 
 namespace nanquest::attach {
@@ -56,7 +58,8 @@ namespace nanquest::attach {
 struct AttachOptions {
   ProbeOptions probe;           ///< run directory, level, rank, …
   int watch_first = 0;          ///< level trace: this many first steps are scanned as at level watch
-  int watch_every = 0;          ///< … and then one in this many; 0 = none
+  int watch_every = 0;          ///< … and then one in this many; 0 = none; below 0: as many as …
+  int watch_percent = 0;        ///< … this share of the training time pays for
   int watch_after = 0;          ///< … and this many after an incident
   int keep_steps = 0;           ///< level trace: steps kept with what their updates overwrote; 0 = none
   int keep_percent = 0;         ///< … as long as it takes at most this share of the training time
@@ -216,6 +219,11 @@ class AttachSession : public OpSink {
   void set_told_micro_batch(int index);
   void resume() { machine_.resume(); }
 
+  /// Ranks that train together watch the same steps. One of them asks how often (one step in how many; 0:
+  /// there is nothing to agree on) and tells the others, and all say from which step on that counts.
+  int watch_wanted();
+  void watch_from(std::int64_t step, std::int64_t every);
+
   /// Asks for a file of the running step (between two steps: of the next one). False at level guard, which
   /// records nothing.
   bool record_step();
@@ -277,6 +285,12 @@ class AttachSession : public OpSink {
   }
   void hand_written(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs);
   bool watching() const;
+  /// Whether it is measured how often steps are watched.
+  bool spaces_by_cost() const;
+  /// A record begins: measures this step, if it is one of those, and decides how often steps are watched.
+  void time_step();
+  void step_was_timed();
+  void take_times();
   /// Runs `work` unless the session is off; a failure in it switches the session off.
   void safely(const char* doing, const std::function<void()>& work);
   /// The same even if the session is off: for what returns to the program what was taken from it.
@@ -417,6 +431,8 @@ class AttachSession : public OpSink {
   Forecast forecast_;
   RangeRecord ranges_;
   UpdateRisk risk_;
+  StepClock clock_;
+  WatchSpacing spacing_;
   std::size_t states_freed_ = 0;    ///< moments that were replaced, at the last gate
   bool told_ = false;               ///< why the session is off
   std::int64_t graph_ran_in_ = -1;  ///< the last step in which a captured graph ran

@@ -38,6 +38,9 @@ bool Attachment::begin() {
       options_.probe.rank = number_in_environment({"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"}, 0);
       options_.probe.world_size =
           std::max(1, number_in_environment({"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}, 1));
+      // Its ranks have nobody who would agree for them on what watched steps cost.
+      if (options_.probe.world_size > 1 && options_.watch_every < 0)
+        options_.watch_every = options_.watch_percent > 0 ? WatchSpacing::kLeast : 0;
       options_.probe.run_dir = claim(options_.probe.run_dir, options_.probe.rank);
       const bool records = options_.probe.level >= Level::trace;
       auto made = attach::AttachSession::start(options_, [&](attach::AttachSession& session) -> OpSink& {

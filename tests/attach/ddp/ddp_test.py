@@ -71,6 +71,26 @@ class DdpTest(TogetherTest):
                     if "running" not in name:  # of each rank's own batches
                         self.assertTrue(value.equal(other[name]), name)
 
+    def test_ranks_watch_the_same_steps(self):
+        self.program = self.scratch / "same.py"
+        self.program.write_text("import os, pathlib, sys, torch\n"
+                                "torch.distributed.init_process_group('gloo')\n"
+                                "rank = torch.distributed.get_rank()\n"
+                                "model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 2))\n"
+                                "optimizer, found, before = torch.optim.SGD(model.parameters(), lr=1e-3), [], 0\n"
+                                "for step in range(120):\n"
+                                "    optimizer.zero_grad()\n"
+                                "    model(torch.ones(3, 4)).square().mean().backward()\n"
+                                "    optimizer.step()\n"
+                                "    now = torch.ops.nanquest.standing_steps()\n"
+                                "    found += [step] if now == before else []\n"
+                                "    before = now\n"
+                                "pathlib.Path(f'{sys.argv[1]}.{rank}').write_text(str(found))\n"
+                                "torch.distributed.destroy_process_group()\n")
+        self.together("found", options=("--watch-percent", "100000"))
+        for rank in (0, 1):  # a rank that has heard nothing watches none after the first
+            self.assertEqual((self.scratch / f"found.{rank}").read_text(), "[0, 1, 2, 50, 100]", rank)
+
     def test_ranks_whose_gradients_nobody_sums_agree(self):
         options, agrees = ("--level", "guard", "--on-incident", "skip"), "the 2 ranks agree whether to leave it out"
         self.together("local-absent", 1, "wanted")

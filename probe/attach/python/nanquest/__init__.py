@@ -5,7 +5,7 @@
 or from inside, before the first training step:
 
     import nanquest
-    nanquest.attach(run_dir="runs/mine")     # level="trace", watch_every=50, on_incident="continue"
+    nanquest.attach(run_dir="runs/mine")     # level="trace", watch_percent=1, on_incident="continue"
 
 Then `nanquest-replay FILE` replays an incident without Python.
 """

@@ -35,6 +35,14 @@ def whole(least: int = 0) -> Kind:
     return Kind(must, int, lambda value: "" if type(value) is int and value >= least else must, "N")
 
 
+def whole_or_none() -> Kind:
+    """A whole number, or "": nothing was set."""
+    number = whole()
+    return dataclasses.replace(
+        number, parse=lambda text: text and int(text), problem=lambda value: "" if value == "" else number.problem(value)
+    )
+
+
 def share() -> Kind:
     must = "must be a number above 0 and at most 1"
     return Kind(must, float, lambda value: "" if type(value) in (int, float) and 0 < value <= 1 else must, "X")

@@ -90,6 +90,7 @@ class Settings(_Values):
             rank=rank,
             world_size=world_size,
             max_disk=size_in(self.max_disk) // max(world_size, 1) if self.max_disk else 0,
+            watch_every=-1 if self.watch_every == "" else self.watch_every,
             tape_folder=os.fspath(self.tape_folder),
             skip_bad_updates=self.on_incident in WITHHOLDS,
             on_incident=self.on_incident,

@@ -7,7 +7,19 @@ from __future__ import annotations
 
 import dataclasses
 
-from .setting_kinds import Kind, file_to_read, file_to_write, folder_to_write, one_of, run_directory, share, size, steps, whole
+from .setting_kinds import (
+    Kind,
+    file_to_read,
+    file_to_write,
+    folder_to_write,
+    one_of,
+    run_directory,
+    share,
+    size,
+    steps,
+    whole,
+    whole_or_none,
+)
 
 TAPE = 64  # steps of a tape that is asked for without a number
 
@@ -54,9 +66,19 @@ SETTINGS = (
     ),
     Setting(
         "watch_every",
-        50,
+        "",
+        whole_or_none(),
+        "at level trace, check one step in N as at level watch, whatever that costs; 0: none after the first",
+        library=True,
+        none="as --watch-percent says",
+        topic=RECORD,
+    ),
+    Setting(
+        "watch_percent",
+        1,
         whole(),
-        "at level trace, check one step in N as at level watch; 0: none after the first",
+        "at level trace, check as many steps as at level watch as this share of the training's time pays for, in percent, by what they "
+        "cost in this run: one step in 50 at most, one in 5000 at least; 0: none after the first",
         library=True,
         topic=RECORD,
     ),

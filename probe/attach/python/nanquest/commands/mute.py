@@ -30,7 +30,7 @@ def add_to(verbs) -> None:
         "mute",
         help="do not report this incident again",
         description="Later runs count incidents of the same operation and module, but do not save or print them. Operation and module are "
-        "only known in steps whose values are checked: all steps at level watch; at level trace the first ones, one in --watch-every, and "
+        "only known in steps whose values are checked: all steps at level watch; at level trace the first ones, those of --watch-percent, and "
         "those after an incident. The cause is not known while a program runs, so another cause in the same place is muted too.",
     )
     parser.add_argument(

@@ -222,6 +222,7 @@ def after_step(attachment, optimizer, args, kwargs):
     if not program.saw_model:
         attachment.heed(attachment.ops.begin_forward())
     program.saw_model = False
+    program.watched_steps.step_made()
     attachment.step_made()
 
 

@@ -45,7 +45,7 @@ class _Files:
                 pass
 
     def _path(self, slot, rank):
-        return os.path.join(self._folder, f".replica-{self._name}.{slot}.r{rank}")
+        return os.path.join(self._folder, f".{self._name}.{slot}.r{rank}")
 
     def put(self, slot: int, value: bytes) -> None:
         path = self._path(slot, self._rank)
@@ -79,8 +79,8 @@ def _served():
 
 
 def between(name: str, rank: int, ranks: list, run_dir: str):
-    """`name`: the same on all of `ranks`, and different for every other purpose."""
+    """`name`: the same on all of them, and different for every other purpose. What `ranks` leave is read."""
     store = _served()
     if store is not None:
-        return _Store(torch.distributed.PrefixStore(f"nanquest/replicas/{name}", store), rank, ranks)
+        return _Store(torch.distributed.PrefixStore(f"nanquest/{name}", store), rank, ranks)
     return _Files(os.path.abspath(run_dir), name, rank, ranks)

@@ -81,7 +81,7 @@ class _Replica:
         self._module, self._program, self._turns = weakref.ref(module), program, turns
         self.ranks = torch.distributed.get_process_group_ranks(module.process_group)
         self._rank = torch.distributed.get_rank()
-        self._exchange = exchange.between(f"{next(_numbers)}", self._rank, self.ranks, program.attached.settings.run_dir)
+        self._exchange = exchange.between(f"replica-{next(_numbers)}", self._rank, self.ranks, program.attached.settings.run_dir)
         self._updates, self._looks, self._turn = 0, 0, -1
         self._open = []  # _Looks that this rank has not compared yet
         self._found = Found(self.ranks, turns)

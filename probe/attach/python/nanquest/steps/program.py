@@ -11,6 +11,7 @@ from ..pytorch.guarded import elsewhere, in_backward
 from ..pytorch.names import ArgumentNames, ModulePaths, ParameterNumbers, Witnesses, held_by, is_plain, models_with, unwrap
 from ..pytorch.shards import gathers, own_part, part_in_words
 from ..ranks.replicas import Replicas
+from ..ranks.watched_steps import WatchedSteps
 from .loss_scaler import Scaling
 from .optimizer_weights import Written
 from .updates import Updates
@@ -38,6 +39,7 @@ class Program:
         self.scaling = Scaling()
         self.updates = Updates(self)
         self.replicas = Replicas(self)
+        self.watched_steps = WatchedSteps(attached)
         self.trains = Witnesses().trains
         # Level guard records no ops, so modules and the batch are only needed for a profiler.
         self.tells_modules = attached.settings.level != "guard" or "NVTX_INJECTION64_PATH" in os.environ

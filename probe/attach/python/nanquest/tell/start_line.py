@@ -12,7 +12,16 @@ WHAT = {  # what a level does and costs; docs/evidence.md has the figures
 }
 
 
+def _watched(settings) -> str:
+    """How many steps of level trace are watched."""
+    every, percent = settings.watch_every, settings.watch_percent
+    if every == "" and percent:
+        return f"checks all values of one in 50 to 5000, for {percent} % of the time"
+    return f"checks all values of one in {every}" if every else "checks no more values after the first steps"
+
+
 def say_start(settings) -> None:
     """One line on stderr: the level, what it costs, where files go, how to see more."""
     files = "no files" if settings.level == "guard" else f"files go to {shorter(settings.run_dir)}"
-    say(f"level {settings.level}: {WHAT[settings.level]}; {files}; nanquest run --help shows more")
+    what = WHAT[settings.level] + (f"; {_watched(settings)}" if settings.level == "trace" else "")
+    say(f"level {settings.level}: {what}; {files}; nanquest run --help shows more")
