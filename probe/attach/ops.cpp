@@ -16,6 +16,8 @@
 #include "probe/observe/module_scope.h"
 #include "probe/observe/step_scope.h"
 #include "probe/step/one_line.h"
+#include "probe/tensor/back_end.h"
+#include "probe/tensor/device_ops.h"
 
 namespace nanquest::attach {
 namespace {
@@ -167,6 +169,12 @@ void found(std::int64_t step, std::string kind, std::string label, std::string t
         {step, 0, std::move(kind), std::move(label), std::move(tensor), std::move(file), std::move(text)});
 }
 
+/// What this kind of device has kernels of ours for: 1 to scan values, 2 to look at all gradients at once.
+std::int64_t own_kernels(const std::string& device) {
+  const c10::DeviceType type = c10::Device(device).type();
+  return (&back_end_of(type) == &any_back_end() ? 0 : 1) + (looks_at_once(type) ? 2 : 0);
+}
+
 std::string outlook() {
   return session() ? text_of(session()->outlook()) : "";
 }
@@ -234,6 +242,7 @@ TORCH_LIBRARY(nanquest, m) {
   m.def("feed_loss(Tensor[] weights) -> int[]", &Of<&AttachSession::feed_loss>::op);
   m.def("carried_over(Tensor[] gradients) -> int[]", &Of<&AttachSession::carried_over>::op);
   m.def("zeros_made(Tensor[] gradients) -> str", &Of<&AttachSession::zeros_made>::op);
+  m.def("own_kernels(str device) -> int", &own_kernels);
   m.def("record_step() -> bool", &Of<&AttachSession::record_step>::op);
   m.def("watch_wanted() -> int", &Of<&AttachSession::watch_wanted>::op);
   m.def("watch_from(int step, int every) -> ()", &Of<&AttachSession::watch_from>::op);

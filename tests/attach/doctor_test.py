@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 
-from attached import BIN, LIBRARY, PROGRAMS, AttachTest, main
+from attached import BIN, LIBRARY, PACKAGE, PROGRAMS, AttachTest, main
 
 
 class DoctorTest(AttachTest):
@@ -39,6 +39,18 @@ class DoctorTest(AttachTest):
         for name in ("python", "torch", "probe", "devices", "hook", "disk", "memory", "cores", "nanquest-replay", "launchers"):
             self.assertIn(name, found)
         self.assertEqual(list(self.scratch.iterdir()), [])
+
+    def test_how_each_device_is_measured_and_why(self):
+        sys.path.insert(0, str(PACKAGE))
+        from nanquest.commands import doctor
+        for kind, kernels, state, words in (("cuda", 1, "ok", "values are measured by a kernel of nanquest, gradients by PyTorch norms"),
+                                            ("cuda", 0, "warning", "PyTorch operators, each copied to the host (slow), gradients by PyTorch norms: this build has no CUDA kernels"),
+                                            ("xpu", 2, "warning", "gradients by a kernel of nanquest: nanquest has no kernel for this kind")):
+            (found,) = doctor._back_ends({"kernels": [[kind, kernels]]})
+            self.assertEqual((found.name, found.state), ("back end", state))
+            self.assertIn(words, found.text)
+            self.assertEqual(bool(found.way_out), state != "ok")
+        self.assertEqual(doctor._back_ends({}), [])
 
     def test_as_people_read_it_in_a_run_directory(self):
         self.assert_exit(self.observed(PROGRAMS / "mlp.py", "sgd", 4, "nan"))

@@ -1,5 +1,6 @@
 """The gate that answers after the update: whatever the loop looks like, the step is the right one, no bit changes, and nobody waits for it."""
 
+import os
 import sys
 import unittest
 from pathlib import Path
@@ -68,6 +69,13 @@ def train(loop, fault="", seed=1):
         LOOPS[loop](model, optimizers, batches.to("nqdev"))
     counts = nqdev.counts()
     return [p.detach().cpu() for p in model.parameters()], counts
+
+
+class BackEndTest(unittest.TestCase):
+    def test_which_kernels_a_device_has(self):
+        """What `nanquest doctor` prints: the CPU and the tests' device."""
+        torch.ops.load_library(os.environ["NANQUEST_ATTACH_LIBRARY"])
+        self.assertEqual([torch.ops.nanquest.own_kernels(kind) for kind in ("cpu", "nqdev", "nqdev:1")], [3, 2, 2])
 
 
 class GateTest(Observed):

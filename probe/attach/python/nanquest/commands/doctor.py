@@ -163,6 +163,24 @@ def _devices(facts: dict) -> Finding:
     )
 
 
+def _back_ends(facts: dict) -> list:
+    """How values and gradients on each kind of device are measured, and why in the slow way."""
+    found = []
+    for kind, kernels in facts.get("kernels", []):
+        scans, looks = kernels & 1, kernels & 2
+        text = f"{kind}: values are measured by {'a kernel of nanquest' if scans else 'PyTorch operators, each copied to the host (slow)'}"
+        text += f", gradients by {'a kernel of nanquest' if looks else 'PyTorch norms'}"
+        if scans:
+            found.append(Finding("back end", OK, text))
+        elif kind == "cuda":
+            way_out = "build nanquest where nvcc and a torch with CUDA are (docs/devices.md)"
+            found.append(Finding("back end", WARNING, f"{text}: this build has no CUDA kernels", way_out))
+        else:
+            way_out = "--level guard costs least here; docs/devices.md has the kinds of device with a kernel"
+            found.append(Finding("back end", WARNING, f"{text}: nanquest has no kernel for this kind of device", way_out))
+    return found
+
+
 def _variables() -> list:
     ours, strangers = set_here()
     found = []
@@ -206,6 +224,7 @@ def look(run_dir: str) -> list:
         found += [Finding(f"level {level}", OK, text) for level, text in GIVES.items()]
     if facts:
         found.append(_devices(facts))
+        found += _back_ends(facts)
     found += doctor_machine.hook() + doctor_machine.room(run_dir) + doctor_machine.beside()
     return found + _variables()
 

@@ -57,6 +57,7 @@ def main():
         "attached": bool(attachment and attachment.started and not attachment.off),
     }
     if facts["attached"]:
+        facts["kernels"] = [[kind, attachment.ops.own_kernels(kind)] for kind in dict.fromkeys(kind for kind, _ in facts["devices"])]
         facts["hdf5"] = hdf5()
         facts["steps"] = attachment.ops.steps_made()
         sys.modules["nanquest"].detach()
