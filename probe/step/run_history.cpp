@@ -79,15 +79,16 @@ void RunHistory::scaled(double loss_scale) {
   if (open_row_) history_->set(Scalar::scale, loss_scale);
 }
 
-void RunHistory::gated_later(bool joins, Gate gate, const GateResult& seen, const GradientGate& gradients) {
+void RunHistory::gated_later(bool joins, Gate gate, const GateResult& seen, const GradientGate& gradients,
+                             double clip_norm) {
   if (!open_row_) return;
   joined_ = joins;
-  fill_gate(gate, seen, gradients);
+  fill_gate(gate, seen, gradients, clip_norm);
 }
 
-void RunHistory::gated(Gate gate, const GateResult& seen, const GradientGate& gradients) {
+void RunHistory::gated(Gate gate, const GateResult& seen, const GradientGate& gradients, double clip_norm) {
   if (!open_row_) return;
-  fill_gate(gate, seen, gradients);
+  fill_gate(gate, seen, gradients, clip_norm);
   // A loop that never calls after_update need not pay for the samples.
   const auto step = static_cast<std::int64_t>(history_->get(Scalar::step));
   measuring_ = gate == Gate::ok && unanswered_ < 2 && weights_.due(step);
@@ -95,11 +96,19 @@ void RunHistory::gated(Gate gate, const GateResult& seen, const GradientGate& gr
   if (measuring_) weights_.before_update();
 }
 
-void RunHistory::fill_gate(Gate gate, const GateResult& seen, const GradientGate& gradients) {
+void RunHistory::fill_gate(Gate gate, const GateResult& seen, const GradientGate& gradients,
+                           double clip_norm) {
   const auto before = [&](Scalar column) { return joined_ ? history_->get(column) : 0; };
   double word = std::max(before(Scalar::gate), static_cast<double>(gate));
-  if (word == static_cast<double>(Gate::ok) && !joined_ && losses_.spikes(seen.loss))
-    word = static_cast<double>(Gate::spike);
+  news_ = {};
+  if (gate == Gate::ok && !joined_)
+    news_ = band_.judge({.step = static_cast<std::int64_t>(history_->get(Scalar::step)),
+                         .loss = seen.loss,
+                         .norm = std::isnan(clip_norm) ? seen.norm : clip_norm,
+                         .rate = history_->get(Scalar::lr),
+                         .weights = weights_norm_,
+                         .moved = moved_});
+  if (news_.kind == BandNews::spike) word = static_cast<double>(Gate::spike);
   // A spike has the lowest priority: a later update of the step replaces it.
   if (joined_ && before(Scalar::gate) == static_cast<double>(Gate::spike) && gate != Gate::ok)
     word = static_cast<double>(gate);
@@ -126,6 +135,7 @@ void RunHistory::fill_weights() {
   const std::span<double> ratios = history_->row(LayerTable::update_ratio);
   // Layers that were not measured keep their values.
   std::fill(before_.begin(), before_.end(), -1.0);
+  double squares = 0, moved = 0, before = 0;  // of all weights
   for (std::size_t i = 0; i < layer_of_.size(); ++i) {
     if (layer_of_[i] < 0 || !weights_.measured(i)) continue;
     const std::size_t layer = static_cast<std::size_t>(layer_of_[i]);
@@ -134,12 +144,17 @@ void RunHistory::fill_weights() {
     largest[layer] = std::max(largest[layer], weights_.stats(i).amax);
     ratios[layer] += weights_.moved_squares(i);
     before_[layer] += weights_.before_squares(i);
+    squares += weights_.stats(i).sum_squares;
+    moved += weights_.moved_squares(i);
+    before += weights_.before_squares(i);
   }
   for (std::size_t l = 0; l < layers_.size(); ++l) {
     if (before_[l] < 0) continue;
     norms[l] = std::sqrt(norms[l]);
     ratios[l] = before_[l] == 0 ? 0 : std::sqrt(ratios[l] / before_[l]);
   }
+  weights_norm_ = std::sqrt(squares);
+  moved_ = before > 0 ? std::sqrt(moved / before) : StepFigures::kUnknown;
   history_->set(Scalar::measured, 1);
 }
 

@@ -13,7 +13,7 @@
 #include "probe/snapshot/series.h"
 #include "probe/step/gate.h"
 #include "probe/step/history.h"
-#include "probe/step/loss_watch.h"
+#include "probe/step/run_band.h"
 #include "probe/step/weight_watch.h"
 
 namespace nanquest {
@@ -36,11 +36,17 @@ class RunHistory {
   /// add up, the loss stays. False if that step has no open row.
   bool join(std::int64_t step);
   /// Writes the gate's measurements into the row; `ok` steps are prepared for `after_update`. An `ok` step
-  /// whose loss spikes (LossWatch) is written as `spike`.
-  void gated(Gate gate, const GateResult& seen, const GradientGate& gradients);
+  /// that begins a spike (RunBand) is written as `spike`. `clip_norm`: of the gradients before they were
+  /// clipped, if that is known.
+  void gated(Gate gate, const GateResult& seen, const GradientGate& gradients,
+             double clip_norm = StepFigures::kUnknown);
   /// The same for an answer that comes when the update has been made: its row is still open. `joins`: what
   /// `join` said when the update began.
-  void gated_later(bool joins, Gate gate, const GateResult& seen, const GradientGate& gradients);
+  void gated_later(bool joins, Gate gate, const GateResult& seen, const GradientGate& gradients,
+                   double clip_norm = StepFigures::kUnknown);
+  /// What the band says of the step that was gated last; `inside` for a step that it does not judge (a bad
+  /// one, or the second update of a step).
+  const BandNews& news() const { return news_; }
   /// The loss scale of the row, where `begin` did not know it yet.
   void scaled(double loss_scale);
   /// Changes the gate of the row, for an update that went wrong.
@@ -59,7 +65,7 @@ class RunHistory {
   std::string complaint() { return std::exchange(complaint_, {}); }
 
  private:
-  void fill_gate(Gate gate, const GateResult& seen, const GradientGate& gradients);
+  void fill_gate(Gate gate, const GateResult& seen, const GradientGate& gradients, double clip_norm);
   void open(std::int64_t first_step);
   void complete();
   void fill_weights();
@@ -72,8 +78,10 @@ class RunHistory {
   std::optional<History> history_;
   std::optional<SeriesWriter> series_;
   WeightWatch weights_;
-  LossWatch losses_;
-  std::vector<double> before_;  ///< per layer, scratch
+  RunBand band_;
+  BandNews news_;
+  double weights_norm_ = StepFigures::kUnknown, moved_ = StepFigures::kUnknown;  ///< as last measured
+  std::vector<double> before_;                                                   ///< per layer, scratch
   std::string complaint_;
   double started_ = 0;
   bool open_row_ = false, measuring_ = false, timed_ = false, frozen_ = false, joined_ = false,

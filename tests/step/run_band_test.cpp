@@ -1,0 +1,154 @@
+// Spikes and divergence are found in made runs; healthy runs have next to none, whatever their shape.
+#include "probe/step/run_band.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/step/made_series.h"
+
+namespace nanquest::testing {
+namespace {
+
+constexpr std::int64_t kSteps = 10000;
+
+struct Counts {
+  int spikes = 0, diverged = 0;
+};
+
+Counts count(const std::vector<MadeRun>& runs, std::size_t which, unsigned seed) {
+  MadeRun run = runs[which];
+  Draw draw(seed);
+  RunBand band;
+  Counts counts;
+  for (std::int64_t i = 0; i < kSteps; ++i) {
+    const BandNews news = band.judge(run.step(i, draw));
+    counts.spikes += news.kind == BandNews::spike;
+    counts.diverged += news.kind == BandNews::diverged;
+  }
+  return counts;
+}
+
+/// Episodes of healthy runs: at most one in 5,000 steps over all shapes, `most` in one shape, none that
+/// diverges.
+void expect_healthy(const std::vector<MadeRun>& runs, int most) {
+  constexpr int kSeeds = 5;
+  int all = 0;
+  for (std::size_t r = 0; r < runs.size(); ++r) {
+    Counts of_shape;
+    for (unsigned seed = 0; seed < kSeeds; ++seed) {
+      const Counts counts = count(runs, r, 7 * seed + 1);
+      of_shape.spikes += counts.spikes;
+      of_shape.diverged += counts.diverged;
+    }
+    ::testing::Test::RecordProperty(runs[r].name, of_shape.spikes);
+    EXPECT_LE(of_shape.spikes, most) << runs[r].name;
+    EXPECT_EQ(of_shape.diverged, 0) << runs[r].name;
+    all += of_shape.spikes;
+  }
+  EXPECT_LE(all, static_cast<int>(runs.size()) * kSeeds * kSteps / 5000);
+}
+
+TEST(RunBand, healthy_runs_have_at_most_one_episode_in_5000_steps) {
+  expect_healthy(calibrated_runs(), 10);
+}
+
+TEST(RunBand, runs_of_other_shapes_have_no_more) {
+  expect_healthy(other_runs(), 20);
+}
+
+/// A steady run of `steps` with noise of 3 %.
+class Steady {
+ public:
+  explicit Steady(int steps, double level = 2) : level_(level) {
+    for (int i = 0; i < steps; ++i) EXPECT_FALSE(next().outside()) << i;
+  }
+  BandNews next(double times = 1, double weights = 10) {
+    const double loss = times * level_ * std::exp(draw_.normal(0.03)),
+                 norm = times * std::exp(draw_.normal(0.1));
+    return band_.judge(
+        {.step = step_++, .loss = loss, .norm = norm, .rate = 1e-3, .weights = weights, .moved = 1e-3});
+  }
+  std::int64_t step() const { return step_; }
+
+ private:
+  Draw draw_{5};
+  RunBand band_;
+  double level_;
+  std::int64_t step_ = 0;
+};
+
+TEST(RunBand, a_spike_is_told_once_and_its_later_steps_go_on) {
+  Steady run(200);
+  EXPECT_EQ(run.next(5).kind, BandNews::spike);
+  for (int i = 0; i < 4; ++i) {
+    const BandNews news = run.next(5);
+    EXPECT_EQ(news.kind, BandNews::goes_on);
+    EXPECT_EQ(news.since, 200);
+    EXPECT_TRUE(news.loss);
+    EXPECT_NEAR(news.usual_loss.middle, 2, 0.1);
+  }
+  for (int i = 0; i < 200; ++i) EXPECT_FALSE(run.next().outside()) << i;
+  EXPECT_EQ(run.next(5).kind, BandNews::inside) << "as large as the last one, and soon after it";
+  for (int i = 0; i < 200; ++i) EXPECT_FALSE(run.next().outside()) << i;
+  EXPECT_EQ(run.next(40).kind, BandNews::spike);
+}
+
+TEST(RunBand, says_nothing_before_it_knows_nor_of_what_is_not_finite) {
+  Steady run(static_cast<int>(Band::kLeast) - 1);
+  EXPECT_FALSE(run.next(1000).outside());
+  Steady known(100);
+  EXPECT_FALSE(known.next(std::nan("")).outside());
+  EXPECT_FALSE(known.next(std::numeric_limits<double>::infinity()).outside());
+  EXPECT_TRUE(known.next(10).outside());
+}
+
+TEST(RunBand, a_loss_that_stays_outside_has_diverged_since_its_first_step_there) {
+  Steady run(300);
+  int told = 0;
+  for (int i = 0; i < 400; ++i) {
+    const BandNews news = run.next(std::min(50.0, 1 + 0.5 * i));
+    if (news.kind != BandNews::diverged) continue;
+    ++told;
+    EXPECT_GE(news.since, 300);
+    EXPECT_LE(news.since, 302);
+  }
+  EXPECT_EQ(told, 1);
+}
+
+TEST(RunBand, a_loss_that_climbs_from_the_start_has_diverged_where_the_weights_grow) {
+  for (const bool grow : {true, false}) {
+    RunBand band;
+    int told = 0;
+    for (int i = 0; i < 60; ++i) {
+      const double loss = 4 * std::exp(0.12 * i);
+      const BandNews news =
+          band.judge({.step = i, .loss = loss, .norm = loss, .rate = 1, .weights = grow ? 10.0 + i : 10.0});
+      told += news.kind == BandNews::diverged;
+      if (news.kind == BandNews::diverged) {
+        EXPECT_LE(news.since, 16);
+      }
+    }
+    EXPECT_EQ(told, grow ? 1 : 0);
+  }
+}
+
+TEST(RunBand, a_higher_rate_may_bring_a_run_back_towards_its_start_but_not_beyond_it) {
+  for (const double to : {2.0, 20.0}) {
+    RunBand band;
+    Draw draw(3);
+    int told = 0;
+    for (int i = 0; i < 600; ++i) {
+      const bool raised = i >= 500;
+      const double level = raised ? to : 0.2 + 3 * std::exp(-i / 50.0);
+      told +=
+          band.judge({.step = i, .loss = level * std::exp(draw.normal(0.02)), .rate = raised ? 0.1 : 0.001})
+              .kind == BandNews::spike;
+    }
+    EXPECT_EQ(told, to > 3 ? 1 : 0) << to;
+  }
+}
+
+}  // namespace
+}  // namespace nanquest::testing
