@@ -5,6 +5,7 @@
 
 #include "probe/attach/losses.h"
 #include "probe/step/gate.h"
+#include "probe/step/run_band.h"
 
 namespace nanquest::attach {
 
@@ -17,15 +18,20 @@ struct Update {
              found_inf = {};  ///< where a device holds these two: read together with the gradients
 };
 
+/// Places of the numbers that a look reads beside the gradients.
+enum Number : std::uint8_t { kLoss, kClipNorm, kScale, kFoundInf };
+
 struct Awaited {
   GateLook look;  ///< its numbers: loss, norm, scale, found_inf
   Update update;
   std::int64_t step = 0;   ///< as the program counts
   std::int64_t round = 0;  ///< Rounds::number
   Losses losses;
-  bool norm_bad = false;   ///< known before the look
-  bool joins = false;      ///< another optimizer has written in this step
-  bool graph_ran = false;  ///< a captured graph was replayed in this step
+  double clip_norm =
+      StepFigures::kUnknown;  ///< of the gradients before they were clipped, where it is on the CPU
+  bool norm_bad = false;      ///< known before the look
+  bool joins = false;         ///< another optimizer has written in this step
+  bool graph_ran = false;     ///< a captured graph was replayed in this step
 };
 
 }  // namespace nanquest::attach

@@ -10,13 +10,6 @@
 #include "probe/attach/session.h"
 
 namespace nanquest::attach {
-namespace {
-
-/// Places of the numbers that a look reads beside the gradients.
-enum Number : std::uint8_t { kLoss, kNorm, kScale, kFoundInf };
-
-}  // namespace
-
 Awaited AttachSession::look_at_gradients(const Update& update) {
   Awaited it;
   it.update = update;
@@ -24,6 +17,7 @@ Awaited AttachSession::look_at_gradients(const Update& update) {
   it.round = rounds_ ? rounds_->number() : -1;
   it.losses = losses_;
   it.norm_bad = norm_bad_;
+  if (norm_.defined() && norm_.is_cpu()) it.clip_norm = norm_.item().toDouble();
   it.graph_ran = graph_ran_in_ == it.step;
   const at::Tensor norm = norm_.defined() && !norm_.is_cpu() ? norm_ : at::Tensor();
   gate_.start(it.look, 1.0, {losses_.total(), norm, update.scale, update.found_inf});
@@ -71,7 +65,7 @@ StepAnswer AttachSession::judge(const Update& update) {
     if (!later) answered(look, answer, /*late=*/false);
     report_damage(answer, /*update_made=*/false);
     if (answer.scale_overflow && !machine_.reported()) add(answer.told, judge_.calibration());
-    answer.skip = options_.skip_bad_updates && answer.gate == Gate::non_finite;
+    answer.skip |= options_.skip_bad_updates && answer.gate == Gate::non_finite;
     if (!check_.beginning_known())
       add(answer.told, check_.began(now, check_.bad_now(), answer.gate != Gate::ok));
     if (!later && answer.gate == Gate::ok) was_well();
@@ -90,7 +84,7 @@ StepAnswer AttachSession::judge(const Update& update) {
 void AttachSession::answered(Awaited& it, StepAnswer& answer, bool late) {
   const GateResult seen = gate_.finish(it.look);
   const bool scaler_acts = it.update.scale_overflow || it.look.number(kFoundInf).value_or(0) > 0;
-  const bool norm_bad = it.norm_bad || !std::isfinite(it.look.number(kNorm).value_or(0));
+  const bool norm_bad = it.norm_bad || !std::isfinite(it.look.number(kClipNorm).value_or(0));
   loss_ = it.losses.empty() ? std::numeric_limits<double>::quiet_NaN() : seen.loss;
   loss_scale_ = it.look.number(kScale).value_or(it.update.loss_scale);
   if (first_scale_ == 0) first_scale_ = loss_scale_;
@@ -100,12 +94,13 @@ void AttachSession::answered(Awaited& it, StepAnswer& answer, bool late) {
                                     .min_loss_scale = options_.probe.min_loss_scale});
   machine_.gate_answered(it.step, answer.gate);
   if (!it.joins) history_.scaled(loss_scale_);
+  const double clip_norm = it.look.number(kClipNorm).value_or(it.clip_norm);
   if (late) {
-    history_.gated_later(it.joins, answer.gate, seen, gate_);
+    history_.gated_later(it.joins, answer.gate, seen, gate_, clip_norm);
   } else {
     norm_bad_ = norm_bad;
     left_out_ = scaler_acts && answer.gate != Gate::ok && !options_.skip_bad_updates;
-    history_.gated(answer.gate, seen, gate_);
+    history_.gated(answer.gate, seen, gate_, clip_norm);
     if (options_.tape > 0 && rounds_ && !machine_.in_closure())
       rounds_->recorder().passed_gate({.step = it.step, .rate = it.update.lr, .loss = loss_},
                                       losses_.telling());
@@ -118,6 +113,7 @@ void AttachSession::answered(Awaited& it, StepAnswer& answer, bool late) {
     write_incident(answer.gate, what, answer, /*update_made=*/false, /*pages=*/nullptr, late ? &it : nullptr);
   }
   if (answer.scale_overflow) overflow_carries_on(answer, it, late);
+  if (answer.gate == Gate::ok && !machine_.in_closure()) report_spike(it, seen, answer, late);
 }
 
 void AttachSession::hear(Hear which) {

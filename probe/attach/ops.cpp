@@ -45,6 +45,8 @@ nlohmann::json json_of(const StepAnswer& answer) {
   return {{"incident", answer.incident},
           {"stops", answer.stops},
           {"forecast", answer.forecast},
+          {"spike", answer.spike},
+          {"spiking", answer.spiking},
           {"step", answer.step},
           {"skip", answer.skip},
           {"gradients_bad", answer.gradients_bad},
@@ -213,6 +215,7 @@ TORCH_LIBRARY(nanquest, m) {
   m.def("clipped(Tensor norm, Tensor[] weights, int[] numbers) -> str", &clipped);
   m.def("program_ends(str raised) -> str", &Of<&AttachSession::program_ends>::op);
   m.def("incidents() -> int", &Of<&AttachSession::incidents>::op);
+  m.def("spikes() -> int", &Of<&AttachSession::spikes>::op);
   m.def("carried_on() -> int", &Of<&AttachSession::carried_on>::op);
   m.def("repeated() -> int", &Of<&AttachSession::repeated>::op);
   m.def("outlook() -> str", &outlook);

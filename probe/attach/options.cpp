@@ -83,6 +83,11 @@ Result<AttachOptions> parse_options(const std::string& text) {
   reader.read("gate", options.gate_later, {{"later", true}, {"now", false}});
   // What others do must be decided before the update.
   options.gate_later = options.gate_later && on_incident == "continue";
+  using OnSpike = AttachOptions::OnSpike;
+  reader.read(
+      "on_spike", options.on_spike,
+      {{"record", OnSpike::record}, {"skip", OnSpike::skip}, {"stop", OnSpike::stop}, {"off", OnSpike::off}});
+  if (options.on_spike == OnSpike::skip || options.on_spike == OnSpike::stop) options.gate_later = false;
   reader.read("on_forecast", options.forecast, {{"say", true}, {"stop", true}, {"off", false}});
   reader.read("max_disk", options.max_disk);
   reader.read("frozen_weights", options.probe.frozen_weights,

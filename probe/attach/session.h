@@ -71,6 +71,8 @@ struct AttachOptions {
   std::uint64_t max_disk = 0;  ///< bytes that files of this rank's steps may take together; 0 = no bound
   std::set<std::pair<std::string, std::string>> muted;  ///< op and module of culprits that are not reported
   int few_files_from = 0;  ///< from this many ranks on, only selected ranks write whole files; 0 = all write
+  /// What follows a finite step far out of its run's band (RunBand). `stop` is left to the caller.
+  enum class OnSpike : std::uint8_t { off, record, skip, stop } on_spike = OnSpike::off;
   bool skip_bad_updates = false;  ///< ask the caller to skip the optimizer's update
   /// On a device, updates do not wait for the gate; its answer is taken when the device has it.
   bool gate_later = false;
@@ -86,6 +88,8 @@ struct StepAnswer {
   bool scale_overflow = false;  ///< the loss scale is too high, whatever else is bad
   bool incident = false;        ///< something was found; see `told`
   bool stops = true;            ///< an incident at which the program may be ended, if so configured
+  bool spike = false;           ///< something new about a finite step far out of its band; see `told`
+  bool spiking = false;         ///< this step is outside its band, new or not
   bool forecast = false;        ///< a place is about to leave its format's range; see `told`
   Facts told;                   ///< what there is to say (text_of makes a line of it)
   std::string file;             ///< the incident's snapshot, "" if none was written
@@ -232,6 +236,8 @@ class AttachSession : public OpSink {
   void find_owners_with(FindOwner find) { find_owner_ = std::move(find); }
 
   int incidents() const { return writer_.count(); }
+  /// Those of them that are finite: spikes, and a loss that left its band for good.
+  int spikes() const { return spikes_; }
   /// Incidents that were only counted, as they were like the one before.
   int repeated() const { return writer_.repeated(); }
   /// Muted incidents, not reported (AttachOptions::muted).
@@ -318,6 +324,9 @@ class AttachSession : public OpSink {
   /// step, if they were made already. `late`: the step is this one, whose update has been made.
   void write_incident(Gate gate, const Facts& what, StepAnswer& answer, bool update_made = false,
                       Pages* pages = nullptr, const Awaited* late = nullptr);
+  /// A finite step that the history's band has judged: a spike is an incident with a file of its own.
+  void report_spike(const Awaited& look, const GateResult& seen, StepAnswer& answer, bool late);
+  std::string write_spike(const BandNews& news, const Awaited& look, Facts& told, bool late);
   /// The incident's file: of the bad step, or of the one that did the damage.
   std::string write_file(Gate gate, Facts& told, bool update_made, Pages* pages, const Awaited* late);
   /// Whether the running step can be written.
@@ -454,6 +463,8 @@ class AttachSession : public OpSink {
   FindOwner find_owner_;
   int in_vain_ = 0;        ///< tensors whose owner was looked for, and that are nobody's state
   bool left_out_ = false;  ///< the update of the step that runs is not made
+  int spikes_ = 0, spike_files_ = 0;
+  std::int64_t spike_told_ = -1;  ///< first step of the last excursion that was told
   std::int64_t good_steps_ = 0;
   double first_scale_ = 0;  ///< the first loss scale
 };

@@ -82,6 +82,7 @@ nlohmann::json Attachment::seen() const {
   return {{"run_dir", options_.probe.run_dir},
           {"steps", session_->steps_made()},
           {"incidents", session_->incidents()},
+          {"spikes", session_->spikes()},
           {"carried_on", session_->carried_on()},
           {"muted", session_->muted()},
           {"skipped", 0},
@@ -91,8 +92,8 @@ nlohmann::json Attachment::seen() const {
 void Attachment::heed(const attach::StepAnswer& answer) {
   if (!session_) return;
   if (const std::string trouble = session_->trouble(); !trouble.empty()) say(trouble);
-  const bool stop =
-      (stops_.on_incident && answer.incident && answer.stops) || (stops_.on_forecast && answer.forecast);
+  const bool stop = (stops_.on_incident && answer.incident && answer.stops) ||
+                    (stops_.on_forecast && answer.forecast) || (stops_.on_spike && answer.spike);
   tell(answer, stop ? "; stopped" : "");
   if (std::chrono::steady_clock::now() >= next_note_) {
     next_note_ = std::chrono::steady_clock::now() + kBetweenNotes;

@@ -21,7 +21,7 @@ class Attachment final : public BackwardListener {
  public:
   /// The conditions that end the program with exit code 4.
   struct Stops {
-    bool on_incident = false, on_forecast = false;
+    bool on_incident = false, on_forecast = false, on_spike = false;
   };
   Attachment(attach::AttachOptions options, Stops stops) : options_(std::move(options)), stops_(stops) {}
 

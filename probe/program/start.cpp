@@ -86,8 +86,11 @@ extern "C" __attribute__((visibility("default"))) void nanquest_program_begin() 
     options->probe.config["command"] = command_line();
     const auto asked = nlohmann::json::parse(text ? text : "{}");
     const Attachment::Stops stops{asked.value("on_incident", "") == "stop",
-                                  asked.value("on_forecast", "") == "stop"};
+                                  asked.value("on_forecast", "") == "stop",
+                                  asked.value("on_spike", "") == "stop"};
     options->skip_bad_updates = false;  // the program's optimizer can't be intercepted
+    if (options->on_spike == attach::AttachOptions::OnSpike::skip)
+      options->on_spike = attach::AttachOptions::OnSpike::record;
     attachment = new Attachment(std::move(options).value(), stops);
     before = std::set_terminate(terminates);
     listen_to_backward(*attachment);

@@ -33,8 +33,12 @@ struct Fact {
     moment_bad,        ///< the same
     update_wrote_bad,  ///< a watched update
     forecast,          ///< `name`: what is about to leave its range
-    rank_found_bad,    ///< rank `number`
-    rank_overflowed,   ///< rank `number`
+    // What is finite, and far out of its band.
+    spike,      ///< `name`: a figure; its `value`, and in `more` its usual range
+    spike_too,  ///< the same, of another figure
+    diverged,   ///< the loss left its band in step `since` and is still outside; `more`: what moved first
+    rank_found_bad,   ///< rank `number`
+    rank_overflowed,  ///< rank `number`
     // What happened to the step.
     no_update_follows,
     program_ended,

@@ -55,7 +55,12 @@ std::string IncidentWriter::write(const Reason& reason, StepPages& pages, Facts&
   if (!recording) return "";
   ++files_;
   recording->doc.gate = reason.gate;
-  name_culprit(*recording, told);
+  if (reason.gate == Gate::spike) {
+    add_process_groups(recording->doc);
+    recording->doc.culprit = {};  // its infinities, if there are any, are meant
+  } else {
+    name_culprit(*recording, told);
+  }
   if (election_.needed()) {
     const Seat seat = election_.hold(recording->doc.step, row_of(recording->doc, reason.loss_bad));
     if (!seat.whole) {

@@ -81,12 +81,14 @@ void RunHistory::scaled(double loss_scale) {
 
 void RunHistory::gated_later(bool joins, Gate gate, const GateResult& seen, const GradientGate& gradients,
                              double clip_norm) {
+  news_ = {};
   if (!open_row_) return;
   joined_ = joins;
   fill_gate(gate, seen, gradients, clip_norm);
 }
 
 void RunHistory::gated(Gate gate, const GateResult& seen, const GradientGate& gradients, double clip_norm) {
+  news_ = {};
   if (!open_row_) return;
   fill_gate(gate, seen, gradients, clip_norm);
   // A loop that never calls after_update need not pay for the samples.
@@ -100,7 +102,6 @@ void RunHistory::fill_gate(Gate gate, const GateResult& seen, const GradientGate
                            double clip_norm) {
   const auto before = [&](Scalar column) { return joined_ ? history_->get(column) : 0; };
   double word = std::max(before(Scalar::gate), static_cast<double>(gate));
-  news_ = {};
   if (gate == Gate::ok && !joined_)
     news_ = band_.judge({.step = static_cast<std::int64_t>(history_->get(Scalar::step)),
                          .loss = seen.loss,

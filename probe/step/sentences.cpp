@@ -38,6 +38,11 @@ constexpr std::pair<Fact::Kind, std::string_view> kSentences[] = {
     {Fact::moment_bad, "{name}{others} NaN or Inf after the update{written_by}"},
     {Fact::update_wrote_bad, "the update wrote NaN or Inf"},
     {Fact::forecast, "forecast: {name}"},
+    {Fact::spike, "a spike: {name} is {scale}, usually {more}"},
+    {Fact::spike_too, "{name} is {scale}, usually {more}"},
+    {Fact::diverged,
+     "DIVERGENCE: the loss left its band at step {since} and has not come back: it is "
+     "{scale}{after_name}{moved_first}"},
     {Fact::rank_found_bad, "rank {number} found it not finite"},
     {Fact::rank_overflowed, "rank {number}'s loss scale overflowed"},
     {Fact::no_update_follows, "the program goes on without an update"},
@@ -120,6 +125,8 @@ std::string filled(std::string_view word, const Fact& fact) {
     return fact.number > 0 ? ", " + number + " gradient elements are NaN or Inf" : "";
   if (word == "and_more") return fact.number > 0 ? " and " + number + " more" : "";
   if (word == "others") return others(fact.number);
+  if (word == "after_name") return fact.name.empty() ? "" : ", usually " + fact.name;
+  if (word == "moved_first") return fact.more.empty() ? "" : "; what moved first: " + fact.more;
   if (word == "in_brackets") return fact.name.empty() ? "" : " (" + fact.name + ")";
   if (word == "after_colon") return fact.more.empty() ? "" : ": " + fact.more;
   return "";

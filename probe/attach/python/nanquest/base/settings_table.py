@@ -170,6 +170,15 @@ SETTINGS = (
         topic=RECORD,
     ),
     Setting(
+        "on_spike",
+        "record",
+        one_of("record", "skip", "stop", "off"),
+        "when loss or gradient norm are finite and far outside the range of the run's last steps: record: print a line and write a file, "
+        "once per excursion; skip: also leave the updates out; stop: end the program with exit code 4; off: do not check",
+        library=True,
+        topic=AFTER,
+    ),
+    Setting(
         "on_forecast",
         "say",
         one_of("say", "stop", "off"),

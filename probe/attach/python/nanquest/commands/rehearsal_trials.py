@@ -99,6 +99,7 @@ class Rehearser:
             run_dir=os.path.join(here, "run"),
             level=self.level,
             on_forecast="off",
+            on_spike="off",
             loggers="off",
             max_incidents=0,
             keep_steps=0,

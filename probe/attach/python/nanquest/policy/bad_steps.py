@@ -18,10 +18,12 @@ class Policy:
         self._program = program
         self._settings = program.attached.settings
         self._rehearsal = program.attached.rehearsal
-        self.withholds = self._settings.on_incident in WITHHOLDS or (self._rehearsal is not None and self._rehearsal.withholds)
+        withholds = self._settings.on_incident in WITHHOLDS or self._settings.on_spike == "skip"
+        self.withholds = withholds or (self._rehearsal is not None and self._rehearsal.withholds)
         self.undo = Undo(program.attached)
         self._failed = ""  # why the fallback had to be taken back
         self._ranks = Ranks(program.attached.say_once)
+        self._spike = False  # the current update is skipped for a spike
         self._bad_rank = -1  # the first rank that wants to skip the current update
         self._asked = False  # whether the fallback was checked for obstacles
         self._last_bad, self._in_a_row = -2, 0
@@ -41,6 +43,7 @@ class Policy:
         """Whether to skip an update; `told` is the library's answer for it (None: it is fine). If gradients are not summed by
         DistributedDataParallel, all ranks skip it as soon as one of them has to."""
         self._bad_rank = -1
+        self._spike = bool(told) and told["spiking"]
         if not self.withholds or self._program.parallel or place_in_group()[1] == 1:
             return bool(told) and self.agrees(told)
         self._bad_rank = self._ranks.first_of(bool(told))
@@ -63,8 +66,10 @@ class Policy:
         if spoiled >= 0:
             name = name or f"a weight of rank {spoiled}"
             self._attached.end(f"stopped: {name} is not finite, and skipping updates cannot repair it")
-        why = "policy skip" if together in (-1, rank) else f"it is bad on rank {together}"
-        if self._settings.on_incident == "fallback_fp32":
+        if spike := self._spike:
+            self._spike = False
+        why = ("spike" if spike else "policy skip") if together in (-1, rank) else f"it is bad on rank {together}"
+        if self._settings.on_incident == "fallback_fp32" and not spike:
             why = "the fp32 fallback was already taken"
             if self._attached.fell_back is None:
                 why = self._failed or Fallback(self._program, optimizers, self._settings.lr_backoff).take()

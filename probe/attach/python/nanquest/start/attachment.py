@@ -137,6 +137,7 @@ class Attachment:
             "steps": self.ops.steps_made(),
             "incidents": self.ops.incidents(),
             "incident_steps": sorted(self.incident_files),
+            "spikes": self.ops.spikes(),
             "carried_on": self.ops.carried_on(),
             "repeated": self.ops.repeated(),
             "muted": self.ops.muted(),
@@ -193,6 +194,8 @@ class Attachment:
             and self.settings.on_incident == "stop"
             or told["forecast"]
             and self.settings.on_forecast == "stop"
+            or told["spike"]
+            and self.settings.on_spike == "stop"
         )
         self._tell(told, "; stopped" if stop else "")
         if self.rehearsal is not None:
@@ -200,7 +203,8 @@ class Attachment:
         if of_batch and told["incident"] and told["stops"]:
             self._put_into_quarantine(self._step_of(told))
         if stop:
-            self.end("stopped: policy stop" if told["incident"] else "stopped: on a forecast", said=True)
+            why = "on a spike" if told["spike"] else "policy stop" if told["incident"] else "on a forecast"
+            self.end(f"stopped: {why}", said=True)
         return told if told["skip"] else None
 
     def _put_into_quarantine(self, step: int) -> None:

@@ -2,7 +2,7 @@
 
 Each Python process that the probe was loaded into leaves a file named by its number in a folder that lasts as long as the
 launcher: empty from its start, then a JSON object with "torch" (imported: its version), "off" (said why on stderr), and, once
-it trains, "run_dir", "steps", "incidents", "incident_steps" (in which they were), "carried_on" (steps of damage that was there), "skipped" (batches), "fell_back" (the
+it trains, "run_dir", "steps", "incidents", "incident_steps" (in which they were), "spikes" (those of the incidents that are finite), "carried_on" (steps of damage that was there), "skipped" (batches), "fell_back" (the
 step after which it went on in fp32, or null), "repeated" (incidents that are like the one before), "outlook" (a sentence about what
 is bad when it ends), "apart" (the step in which replicas were seen to differ, or null), "refused" (the index that
 ended it with an error, or ""), "findings" (how many there are that are no incidents), "ended", and "stopped"
@@ -162,6 +162,8 @@ def outcome(processes: list) -> str:
     notes = ([f"{_count(more, 'later step')} only propagated these values"] if more else []) + (
         [f"{repeated} of them bad anew like the one before, without a file"] if repeated else []
     )
+    spikes = sum(process.get("spikes", 0) for process in processes)
+    notes = ([f"{spikes} of them finite: far out of the usual range"] if spikes else []) + notes
     carried = f" ({'; '.join(notes)})" if notes else ""
     quiet += next((f"; {process['outlook']}" for process in processes if process.get("outlook")), "")
     done = what_was_done(
