@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tests/step/made_series.h"
+#include "tests/step/unseen_series.h"
 
 namespace nanquest::testing {
 namespace {
@@ -31,10 +31,10 @@ Counts count(const std::vector<MadeRun>& runs, std::size_t which, unsigned seed)
 }
 
 /// Episodes of healthy runs: at most one in 5,000 steps over all shapes, `most` in one shape, none that
-/// diverges.
-void expect_healthy(const std::vector<MadeRun>& runs, int most) {
+/// diverges but `diverging`.
+void expect_healthy(const std::vector<MadeRun>& runs, int most, int diverging = 0) {
   constexpr int kSeeds = 5;
-  int all = 0;
+  int all = 0, diverged = 0;
   for (std::size_t r = 0; r < runs.size(); ++r) {
     Counts of_shape;
     for (unsigned seed = 0; seed < kSeeds; ++seed) {
@@ -44,10 +44,13 @@ void expect_healthy(const std::vector<MadeRun>& runs, int most) {
     }
     ::testing::Test::RecordProperty(runs[r].name, of_shape.spikes);
     EXPECT_LE(of_shape.spikes, most) << runs[r].name;
-    EXPECT_EQ(of_shape.diverged, 0) << runs[r].name;
+    if (of_shape.diverged > 0)
+      ::testing::Test::RecordProperty(runs[r].name + ", diverged", of_shape.diverged);
     all += of_shape.spikes;
+    diverged += of_shape.diverged;
   }
   EXPECT_LE(all, static_cast<int>(runs.size()) * kSeeds * kSteps / 5000);
+  EXPECT_LE(diverged, diverging);
 }
 
 TEST(RunBand, healthy_runs_have_at_most_one_episode_in_5000_steps) {
@@ -56,6 +59,12 @@ TEST(RunBand, healthy_runs_have_at_most_one_episode_in_5000_steps) {
 
 TEST(RunBand, runs_of_other_shapes_have_no_more) {
   expect_healthy(other_runs(), 20);
+}
+
+// One run of "a curriculum of ten lengths" is said to diverge: its loss becomes 2.5 times as large and stays
+// so.
+TEST(RunBand, runs_that_were_never_looked_at_have_no_more) {
+  expect_healthy(unseen_runs(), 10, 1);
 }
 
 /// A steady run of `steps` with noise of 3 %.
