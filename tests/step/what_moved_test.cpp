@@ -13,16 +13,19 @@ struct Row {
 };
 
 std::vector<SeriesTable> history_of(const std::vector<Row>& rows) {
-  History history(200, {"first", "last"}, {});
+  SeriesTable scalars{.name = "scalars", .columns = std::vector<std::string>(kScalars, "any"), .values = {}};
+  SeriesTable weights{.name = "weight_norm", .columns = {"first", "last"}, .values = {}};
+  scalars.values.resize(rows.size() * kScalars);
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    history.begin_row();
-    history.set(Scalar::step, static_cast<double>(i));
-    history.set(Scalar::lr, rows[i].lr);
-    history.set(Scalar::grad_norm, rows[i].norm);
-    history.row(LayerTable::weight_norm)[0] = rows[i].first_layer;
-    history.row(LayerTable::weight_norm)[1] = rows[i].last_layer;
+    const auto set = [&](Scalar column, double value) {
+      scalars.values[i * kScalars + static_cast<std::size_t>(column)] = value;
+    };
+    set(Scalar::step, static_cast<double>(i));
+    set(Scalar::lr, rows[i].lr);
+    set(Scalar::grad_norm, rows[i].norm);
+    weights.values.insert(weights.values.end(), {rows[i].first_layer, rows[i].last_layer});
   }
-  return history.tables();
+  return {scalars, weights};
 }
 
 TEST(WhatMoved, names_rate_norm_and_the_layer_that_grew_most_in_their_order) {
