@@ -24,9 +24,16 @@ PLANTED = {
     "saturated": ("NO_GRADIENT", "0.weight", "aten::sigmoid_backward in 1 makes zeros of the gradient"),
     "bf16_sgd": ("SWALLOWED_UPDATE", "0.weight", f"6 of 6 weights of SGD {SWALLOWED}"),
     "fp16_adam": ("SWALLOWED_UPDATE", "0.weight", f"6 of 6 weights of Adam {SWALLOWED}"),
+    "never_cleared": ("WRONG_GRADIENT", "4.bias", "gradients of SGD are not cleared between updates (6 weights compared"),
+    "never_cleared_adam": ("WRONG_GRADIENT", "head.bias", "gradients of AdamW are not cleared between updates"),
+    "cleared_elsewhere": ("WRONG_GRADIENT", "4.bias", "gradients of Adam are not cleared between updates"),
+    "scale_stays": ("NO_GRADIENT", "", "the loss scaler has skipped all 20 updates: no weight has changed. Its scale stays 65536"),
+    "flushed_sgd": ("UNDERFLOW", "2.weight", "gradients are flushed to zero by float16 (2.weight "),
+    "flushed_adam": ("UNDERFLOW", "2.weight", "gradients are flushed to zero by float16 (2.weight "),
+    "flushed_all": ("UNDERFLOW", "0.weight", "the gradients of 6 of 6 weights of SGD hold zeros only (first: 0.weight): aten::_to_copy"),
     "norms_in_bf16": ("SWALLOWED_UPDATE", "1.weight", f"2 of 6 weights of AdamW {SWALLOWED} (first: 1.weight)"),
 }
-BY_DAY = ("detach", "left_out_head", "replaced", "dead_relu", "bf16_adam")
+BY_DAY = ("detach", "left_out_head", "dead_relu", "bf16_adam", "never_cleared", "scale_stays", "flushed_adam")
 
 
 class LearningTest(AttachTest):
@@ -39,7 +46,7 @@ class LearningTest(AttachTest):
                 label, first, words = PLANTED[name]
                 process = self.observed(LEARNS / "planted.py", name, run_dir=name)
                 self.assert_exit(process)
-                said = [line for line in self.probes_lines(process) if ": step " in line]
+                said = [line for line in self.probes_lines(process) if line.startswith("nanquest: step ")]
                 self.assertEqual(len(said), 1, process.stderr)
                 self.assertIn(words, said[0])
                 rows = self.findings(name)

@@ -305,6 +305,59 @@ def evolution():
         optimizer.step()
 
 
+def scaled(first_scale):
+    """A scaler that begins far too high: the first updates are skipped."""
+    model = nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Dropout(0.5), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 4))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    scaler = torch.amp.GradScaler("cpu", init_scale=first_scale)
+    for _ in range(STEPS):
+        x, y = rows()
+        optimizer.zero_grad()
+        with torch.autocast("cpu", dtype=torch.float16):
+            loss = F.mse_loss(model(x).float(), y)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+
+
+def unscaled_fp16():
+    """Small, but not at the end of the format."""
+    model = nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 4))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    for _ in range(STEPS):
+        x, y = rows()
+        with torch.autocast("cpu", dtype=torch.float16):
+            loss = F.mse_loss(model(x).float(), y)
+        update(optimizer, loss)
+
+
+def zeroed_by_hand():
+    model = mlp()
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    for step in range(2 * STEPS):
+        x, y = rows()
+        F.mse_loss(model(x), y).backward()
+        optimizer.step()
+        for p in model.parameters():
+            if step % 2:
+                p.grad = None
+            else:
+                p.grad.zero_()
+
+
+def decayed_gradients():
+    """Momentum by hand: gradients are not cleared, but made smaller."""
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    for _ in range(STEPS):
+        x, y = rows()
+        for p in model.parameters():
+            if p.grad is not None:
+                p.grad.mul_(0.9)
+        F.mse_loss(model(x), y).backward()
+        optimizer.step()
+
+
 HEALTHY = {
     "plain": plain,
     "frozen_body": frozen_body,
@@ -332,6 +385,11 @@ HEALTHY = {
     "margin_reached": margin_reached,
     "batch_norm_bf16": batch_norm_bf16,
     "evolution": evolution,
+    "scaled": lambda: scaled(2.0**16),
+    "scaled_too_high": lambda: scaled(2.0**40),
+    "unscaled_fp16": unscaled_fp16,
+    "zeroed_by_hand": zeroed_by_hand,
+    "decayed_gradients": decayed_gradients,
 }
 if __name__ == "__main__":
     if sys.argv[1:] == ["--list"]:

@@ -110,6 +110,61 @@ def norms_in_bf16():
     train(model, torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.0), dtype=torch.bfloat16)
 
 
+def never_cleared(model, optimizer):
+    for _ in range(STEPS):
+        x, y = rows()
+        nn.functional.mse_loss(model(x), y).backward()
+        optimizer.step()
+
+
+def cleared_elsewhere():
+    """zero_grad is called on a copy of the model."""
+    model = mlp()
+    other, optimizer = copy.deepcopy(model), torch.optim.Adam(model.parameters(), lr=1e-3)
+    for _ in range(STEPS):
+        x, y = rows()
+        other.zero_grad()
+        nn.functional.mse_loss(model(x), y).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+
+
+class HugeGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * 3e38
+
+
+def scaler_skips(**settings):
+    """The scale that overflows never falls."""
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+    scaler = torch.amp.GradScaler("cpu", **settings)
+    for _ in range(STEPS):
+        x, y = rows()
+        optimizer.zero_grad()
+        scaler.scale(nn.functional.mse_loss(HugeGradient.apply(model(x)), y)).backward()
+        scaler.step(optimizer)
+        scaler.update()
+
+
+def flushed(factor, kind):
+    """fp16 by autocast, without a loss scaler."""
+    model = mlp(width=64)
+    optimizer = kind(model.parameters(), lr=1e-3)
+    for _ in range(STEPS):
+        x, y = rows()
+        optimizer.zero_grad()
+        with torch.autocast("cpu", dtype=torch.float16):
+            loss = factor * nn.functional.mse_loss(model(x).float(), y)
+        loss.backward()
+        optimizer.step()
+
+
 PLANTED = {
     "detach": lambda: detached(lambda h: h.detach()),
     "data": lambda: detached(lambda h: h.data * 2),
@@ -125,6 +180,13 @@ PLANTED = {
     "bf16_sgd": lambda: swallowed(torch.bfloat16, torch.optim.SGD, 1e-5, momentum=0.9),
     "fp16_adam": lambda: swallowed(torch.float16, torch.optim.Adam, 1e-7, eps=1e-4),
     "norms_in_bf16": norms_in_bf16,
+    "never_cleared": lambda: never_cleared(m := mlp(), torch.optim.SGD(m.parameters(), lr=1e-3)),
+    "never_cleared_adam": lambda: never_cleared(m := Tower(lambda h: h), torch.optim.AdamW(m.parameters())),
+    "cleared_elsewhere": cleared_elsewhere,
+    "scale_stays": lambda: scaler_skips(backoff_factor=0.999999999),
+    "flushed_sgd": lambda: flushed(1e-5, torch.optim.SGD),
+    "flushed_all": lambda: flushed(1e-9, torch.optim.SGD),
+    "flushed_adam": lambda: flushed(2e-5, torch.optim.Adam),
 }
 if __name__ == "__main__":
     optimizers = []

@@ -115,8 +115,11 @@ def _before_scaled_step(attached, scaler, optimizer):
 
 
 @guarded
-def _after_scaled_step(attached, optimizer, updates):
-    known_program().updates.scaler_skipped(attached, optimizer, updates)
+def _after_scaled_step(attached, scaler, optimizer, updates):
+    program = known_program()
+    if attached.learning is not None:
+        attached.learning.scaled_step(scaler, made=program.updates.made != updates)
+    program.updates.scaler_skipped(attached, optimizer, updates)
 
 
 def _around_step(own):
@@ -126,7 +129,7 @@ def _around_step(own):
             return own(self, optimizer, *args, **kwargs)
         with _Phase():
             result = own(self, optimizer, *args, **kwargs)
-        _after_scaled_step(optimizer, updates)
+        _after_scaled_step(self, optimizer, updates)
         return result
 
     return step

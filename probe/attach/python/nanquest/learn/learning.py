@@ -13,7 +13,9 @@ from ..base.say import say
 from ..pytorch.guarded import elsewhere
 from ..pytorch.names import leaves_below
 from ..tell.findings import NOTHING_LEARNED
+from . import not_cleared, underflow
 from .no_gradient import NoGradient
+from .scaler import SkippingScalers
 from .swallowed import Swallowed
 from .watch import Watch, parameters_of, rates_of
 
@@ -31,6 +33,7 @@ class Learning:
         self._off = False
         self._gradients = NoGradient(attachment, self._say)
         self._swallowed = Swallowed(attachment, self._say)
+        self._scalers = SkippingScalers(attachment, self._say)
         self._follows = False  # whether leaves of backward passes are gathered
 
     def _say(self, reason: str, label: str, text: str, tensor: str) -> None:
@@ -49,8 +52,14 @@ class Learning:
 
     def backward_begins(self, roots) -> None:
         self._gradients.backwards += 1
+        for watch in [watch for watch in self._watches.values() if watch.used]:
+            self._safely(not_cleared.backward_begins, self._attachment, watch)
         if self._follows:
             self._safely(lambda: self._gradients.leaves.update(map(id, leaves_below(roots))))
+
+    def scaled_step(self, scaler, made: bool) -> None:
+        """A loss scaler has let an update pass, or skipped it."""
+        self._safely(self._scalers.stepped, scaler, made)
 
     def before_update(self, program, optimizer) -> None:
         """Gradients are there, and nothing of the update has begun."""
@@ -69,6 +78,8 @@ class Learning:
         if watch.without and made <= LAST:
             watch.note_gradients(parameters_of(optimizer))
             self._follows = self._follows or (bool(watch.without) and made == LAST - 2)
+        if not_cleared.UPDATES[0] - 1 <= made <= not_cleared.UPDATES[-1]:
+            not_cleared.look(self._attachment, watch, program, self._say)
         if self._due(made):
             self._look(program, watch, optimizer)
         if LAST <= made <= MOST_ZEROS and watch.zeros:
@@ -98,6 +109,7 @@ class Learning:
             self._gradients.look_outside(program)
         if watch.made >= LAST:
             self._swallowed.before_update(watch, program)
+            underflow.look(self._attachment, watch, program, self._say)
         watch.rates = rates_of(optimizer)
 
     def after_update(self, optimizer) -> None:

@@ -111,17 +111,18 @@ class NoGradient:
         if not places:
             return True
         told = self._attachment.ops.zeros_made([parameters[i].grad for i in places])
-        # Outside any module it is part of a loss, like a hinge that is reached.
-        made = [(place, row) for place, row in zip(places, json.loads(told or "[]")) if row and row["module"]]
+        made = [(place, row) for place, row in zip(places, json.loads(told or "[]")) if row]
+        # A switch outside any module is part of a loss, like a hinge that is reached.
+        made = [(place, row) for place, row in made if row["module"] or not row["switch"]]
         kind = type(optimizer).__name__
         if made and self._attachment.ops.loss() != 0:
             place, row = made[0]
-            where = f"{row['op']} in {row['module']}"
+            where = row["op"] + (f" in {row['module']}" if row["module"] else "")
             first = self._name(watch, program, place)
             why = (
                 f"every unit is off or saturated: {where} makes zeros of the gradient"
                 if row["switch"]
-                else f"{where} makes zeros of it: too small for float16. Scale the loss (torch.amp.GradScaler)"
+                else f"{where} makes zeros of them: they are too small for float16. Scale the loss (torch.amp.GradScaler)"
             )
             text = f"the gradients of {weights(len(made), len(parameters))} of {kind} hold zeros only (first: {first}): {why}"
             self._say("zeros", LABEL if row["switch"] else "UNDERFLOW", text, first)

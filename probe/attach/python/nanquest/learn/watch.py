@@ -30,8 +30,10 @@ class Watch:
         self.zeros = None  # places whose gradient held zeros only at every look; None before the first look
         self.start = {}  # place -> contents before the first update
         self.rates = []  # at the last look
-        self.steps = []  # numbers of the last steps with an update of it
-        self.carried = 0  # updates in a row whose gradients contain those of the step before
+        self.last_step = -2  # number of the step with the last update that not_cleared has looked at
+        self.used = {}  # place -> contents of gradients that it used, until the next backward pass
+        self.stays = False  # whether those gradients were the same when that pass began
+        self.carried = 0  # updates in a row whose gradients contain those of the update before
         self.unmoved = []  # places that an update in fp32 would move, and that had not changed before the current one
         self._keep(i for i, p in enumerate(parameters) if p.requires_grad and p.dtype in NARROW)
 
