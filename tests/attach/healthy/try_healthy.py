@@ -39,14 +39,17 @@ ALL = FEW + (
 
 
 def trained(spec, steps, level, folder):
-    """(what the program printed, the steps that are incidents, what went wrong)."""
+    """(what the program printed, incidents and findings, what went wrong)."""
     command = [sys.executable, HERE / "healthy_program.py", spec, steps, level, folder / level]
     package = f"{attached.PACKAGE}:{matrix.environment()['PYTHONPATH']}"
     code, out, err = matrix.finished(command, folder, combinations_in_it=1 + steps // 100, PYTHONPATH=package,
                                      NANQUEST_ATTACH_LIBRARY=str(attached.LIBRARY))
     if code != 0 or "the probe is off" in err:
         return {}, [], f"ended with {code}: {matrix.last_line(err)}"
-    return json.loads(out.splitlines()[-1]), sorted(p.name for p in (folder / level).glob("incidents/*")), ""
+    manifest = folder / level / "manifest.json"
+    findings = json.loads(manifest.read_text())["findings"] if manifest.exists() else []
+    alarms = sorted(p.name for p in (folder / level).glob("incidents/*")) + [row["text"] for row in findings]
+    return json.loads(out.splitlines()[-1]), alarms, ""
 
 
 def judged(spec, steps):
@@ -58,9 +61,9 @@ def judged(spec, steps):
         if alone and alone["bad_losses"]:
             wrong.append(f"alone: {alone['bad_losses']} losses are not finite: this program is not healthy")
         for level in LEVELS if not wrong else ():
-            seen, incidents, trouble = trained(spec, steps, level, folder)
-            if trouble or incidents:
-                wrong.append(f"{level}: {trouble or 'alarm: ' + ', '.join(incidents)}")
+            seen, alarms, trouble = trained(spec, steps, level, folder)
+            if trouble or alarms:
+                wrong.append(f"{level}: {trouble or 'alarm: ' + ', '.join(alarms)}")
             elif seen != alone:
                 wrong.append(f"{level}: another result than without the probe: {seen}, not {alone}")
     finally:

@@ -107,7 +107,9 @@ class NoGradient:
         """At an update: gradients that held zeros only at every look. False if a later step may tell why."""
         optimizer = watch.optimizer()
         parameters = parameters_of(optimizer)
-        places = [i for i in watch.zeros or () if parameters[i].grad is not None and not is_sharded(parameters[i])]
+        places = [i for i in watch.zeros or () if plain_part(parameters[i].grad) is not None and not is_sharded(parameters[i])]
+        now = largest(self._attachment.ops, [plain_part(parameters[i].grad) for i in places])
+        places = [i for i, size in zip(places, now) if size == 0]
         if not places:
             return True
         told = self._attachment.ops.zeros_made([parameters[i].grad for i in places])
