@@ -237,7 +237,7 @@ TEST_F(Norms, CtrlAndWheelZoomTheLayersOfTheMap) {
   driver.wheel(640, 400, 3);
   ImGui::GetIO().AddKeyEvent(ImGuiMod_Ctrl, false);
   driver.frame(3);
-  EXPECT_LT(range.to() - range.from(), all * 0.9);
+  EXPECT_LT(range.to() - range.from(), all * 0.95);
   EXPECT_EQ(driver.ui().state().steps.first, first) << "and no steps";
   EXPECT_EQ(driver.ui().state().steps.last, last);
   const double from = range.from(), to = range.to();
