@@ -215,6 +215,13 @@ void judge(const Case& c, const DiagnoseOptions& options, Verdict& v) {
   if (!v.found) {
     v.explanation = v.unseen.any() ? "No harmful NaN or Inf was seen, but not every value could be looked at."
                                    : "The step holds no harmful NaN or Inf.";
+    if (c.doc().gate == Gate::spike) {
+      v.explanation +=
+          " It is on record because its loss or gradient norm was far out of the run's usual range.";
+      v.advice =
+          "Replay does not say yet why a finite step is out of range. Look at its batch first; nanquest diff "
+          "compares it with a recorded usual step (nanquest run --record-steps).";
+    }
     return;
   }
   v.phase = came_from_outside(v.origin) ? Phase::input : c.op() ? c.op()->phase : c.culprit().phase;

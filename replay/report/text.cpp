@@ -164,7 +164,8 @@ std::string to_text(const Verdict& v, const TextStyle& style) {
   } else {
     const bool all = !v.unseen.any();
     page.block(all ? "NOTHING" : "NOT SEEN", nothing_text(v), all ? "1;32" : "1;33");
-    if (!all) page.block("do", unseen_advice(), "1;33");
+    if (!v.advice.empty()) page.block("why", v.explanation);
+    if (!all || !v.advice.empty()) page.block("do", all ? v.advice : unseen_advice(), "1;33");
     page.block("proof", reproduction_text(v.reproduction));
     not_tested(page, v);
   }
