@@ -59,15 +59,20 @@ bool RunBand::rate_rose(double rate) {
 bool RunBand::Climb::climbs(const StepFigures& seen) {
   if (!std::isfinite(seen.loss)) return false;
   last[static_cast<std::size_t>(count++) % last.size()] = seen.loss;
+  if (!std::isfinite(weights)) weights = seen.weights;
+  if (count == 1) {
+    first = seen.loss;
+    low_at = seen.step;
+  }
   if (count < kBack) return false;
   const double now = median(last);
-  if (count == kBack) first = now;
-  if (count == kBack || now < low) {
+  // A rate that is far too high takes the loss away from its first value at once.
+  if (count == kBack) first = low = first > 0 ? std::min(first, now) : now;
+  if (now < low) {
     low = now;
     weights = seen.weights;
   }
-  if (seen.loss <= kAboveStart * low || count == kBack) low_at = seen.step;
-  if (!std::isfinite(weights)) weights = seen.weights;
+  if (seen.loss <= kAboveStart * low) low_at = seen.step;
   const double least = *std::min_element(last.begin(), last.end());
   if (low <= 0 || now < kClimb * low || now < kAboveStart * first || least < kAboveStart * low) return false;
   return seen.weights > kGrown * weights || seen.moved > kMoves;
