@@ -220,7 +220,8 @@ TEST(Nearness, AStepThatIsFiniteAndWrongIsToldByItsDistanceToFp64) {
 
 TEST(Fixes, APatchHasTheNumbersThatWereTried) {
   const at::Tensor w = leaf(at::tensor({0.f, 2.f}));
-  const Case c = trained(w, [&] { return at::reciprocal(w * 3).sum(); }).make();
+  const Incident incident = trained(w, [&] { return at::reciprocal(w * 3).sum(); });
+  const Case c = incident.make();
   ASSERT_EQ(c.row(0)->name, "aten::mul");
   const Change other = edit_constant(c, 0, "other", 3, 0.1234567890123),
                guard = clamp_argument(c, 1, "self", 1e-5, 1. / 3);
