@@ -7,8 +7,6 @@
 #include <utility>
 
 #include "probe/trace/births.h"
-#include "probe/trace/origins.h"
-#include "replay/blame/intended.h"
 #include "replay/blame/suspects.h"
 #include "replay/case/scale.h"
 #include "replay/case/values.h"
@@ -106,42 +104,6 @@ std::optional<Finding> absurd_value(const Case& c) {
   return f;
 }
 
-/// Where other bad values are that came with the batch and are on a path to harm, each once; not infinities
-/// that were put in on purpose.
-std::vector<OutsidePlace> others_in_batch(const Case& c, OutsidePlace known) {
-  std::vector<OutsidePlace> found;
-  const auto is = [](OutsidePlace a, OutsidePlace b) {
-    return a.slot == b.slot && a.host_write == b.host_write;
-  };
-  for (const Suspect& s : c.blame().suspects) {
-    const SlotId slot = s.row ? c.graph().slot(s.row) : SlotId{};
-    if (!slot || is_said_to_be_meant(c.graph(), s) ||
-        std::find(c.blame().intended.begin(), c.blame().intended.end(), s) != c.blame().intended.end())
-      continue;
-    const OpId writer = c.graph().producer(s.row, s.op);
-    const bool by_host = writer && (c.graph().op(writer).flags & kOpHostWrite);
-    if (writer ? !by_host : !comes_with_batch(get(c.doc(), slot).origin)) continue;
-    const OutsidePlace place{slot.row(), by_host ? writer.row() : kNone};
-    if (!is(place, known) &&
-        std::none_of(found.begin(), found.end(), [&](OutsidePlace o) { return is(o, place); }))
-      found.push_back(place);
-  }
-  return found;
-}
-
-/// A loader's fault seldom stays in one tensor: all that the batch brought is mended at once.
-std::optional<Change> mended_together(const Case& c, OutsidePlace place, const std::string& name) {
-  const std::vector<OutsidePlace> others = others_in_batch(c, place);
-  if (others.empty()) return std::nullopt;
-  Change all = replace_non_finite(c, place, name);
-  for (const OutsidePlace& other : others)
-    all = together(std::move(all), replace_non_finite(c, other, c.slot_text(other.slot)));
-  all.text = "non-finite elements of " + name + " and of " +
-             count_text(static_cast<std::int64_t>(others.size()), "tensor") +
-             " more that came with the batch replaced by zero";
-  return all;
-}
-
 /// The culprit is a loss, and this is what it holds the output against.
 bool is_target(const Case& c, std::int32_t slot) {
   if (!c.op()) return false;
@@ -208,7 +170,6 @@ std::optional<Finding> examine_bad_data(const Case& c, const Subject&) {
   f.wanted.push_back(replace_non_finite(c, place, value->name));
   // All zeros may be just as bad (a standard deviation of 0); values of a good batch are not.
   if (auto healthy = replace_by_healthy(c, place, value->name)) f.wanted.push_back(std::move(*healthy));
-  if (auto all = mended_together(c, place, value->name)) f.wanted.push_back(std::move(*all));
   return f;
 }
 

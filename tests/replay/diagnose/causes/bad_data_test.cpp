@@ -69,26 +69,6 @@ TEST(BadData, InASecondTensorOfTheBatch) {
   EXPECT_EQ(v.poison, (std::vector<std::int64_t>{0}));
 }
 
-/// A loader's fault is in the input and in the target: mending either alone leaves the other.
-TEST(BadData, AllThatTheBatchBroughtIsMendedAtOnce) {
-  const at::Tensor w = leaf(at::ones({4, 2}));
-  at::Tensor x = at::ones({3, 4}), target = at::ones({3, 2}), mask = at::zeros({3, 2});
-  x[2][1] = kNaN, target[2][0] = -kInf, mask[0][1] = -kInf;
-  StepState state;
-  state.parameters = {{"w", w}};
-  state.batch = {{"x", x}, {"target", target}, {"mask", mask}};
-  const Verdict v = testing::backward_of(state, [&] {
-                      const at::Tensor out = at::mm(x, w);
-                      return (out - target).square().mean() + (at::softmax(out + mask, 1) * out).mean();
-                    }).verdict();
-  EXPECT_EQ(v.cause, Label::bad_data) << v.explanation;
-  EXPECT_EQ(v.culprit.tensor, "x");
-  ASSERT_TRUE(v.fix.has_value()) << v.explanation;
-  EXPECT_TRUE(v.fix->verified);
-  EXPECT_EQ(v.fix->change,
-            "non-finite elements of x and of 1 tensor more that came with the batch replaced by zero");
-}
-
 TEST(BadData, NaNThatTheProgramWritesIntoItsTargetDuringTheStep) {
   const at::Tensor w = leaf(at::ones({4})), target = at::ones({4});
   const Verdict v = testing::trained(w, [&] {
