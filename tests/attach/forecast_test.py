@@ -28,7 +28,7 @@ class ForecastTest(AttachTest):
 
     def test_ranges_are_the_values(self):
         import h5py
-        self.assert_exit(self.observed(GROWING, "plain", 102))
+        self.assert_exit(self.observed(GROWING, "plain", 102, options=("--watch-every", 50)))
         with h5py.File(self.scratch / "run" / "ranges.r0.h5") as file:
             tables = {}
             file.visititems(lambda name, item: tables.__setitem__(name, item[:]) if isinstance(item, h5py.Dataset) else None)
@@ -39,7 +39,7 @@ class ForecastTest(AttachTest):
         self.assertTrue(any(all(abs(x - w) <= w * 2 ** -10 for x, w in zip(column, wanted)) for column in amax.T))
 
     def test_headroom_lists_what_is_near(self):
-        self.assert_exit(self.observed(GROWING, "plain", 151))
+        self.assert_exit(self.observed(GROWING, "plain", 151, options=("--watch-every", 50)))
         run = [str(BIN / "nanquest-replay"), "headroom", str(self.scratch / "run")]
         process = subprocess.run([*run, "--json"], capture_output=True, text=True)
         self.assertEqual(process.returncode, 1, process.stderr)

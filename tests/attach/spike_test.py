@@ -14,7 +14,7 @@ class SpikeTest(AttachTest):
         return json.loads((self.scratch / "run" / "manifest.json").read_text())
 
     def run_of(self, kind, steps=220, *options, code=0):
-        process = self.observed(RUNS, kind, str(steps), options=options)
+        process = self.observed(RUNS, kind, str(steps), options=options if "--on-spike" in options else ("--on-spike", "record", *options))
         self.assertEqual(process.returncode, code, process.stderr)
         self.assertNotIn("NaN", process.stderr)
         return process
@@ -31,7 +31,9 @@ class SpikeTest(AttachTest):
         (row,) = self.manifest()["incidents"]
         self.assertEqual((row["step"], row["gate"]), (150, "spike"))
         self.assertTrue((self.scratch / "run" / row["file"]).exists())
-        self.assertEqual(process.stdout, self.run_of("sample", 220, "--on-spike", "off").stdout)
+        unlooked = self.observed(RUNS, "sample", "220")  # by default nothing is looked at
+        self.assertEqual((process.stdout, unlooked.returncode), (self.run_of("sample", 220, "--on-spike", "off").stdout, 0))
+        self.assertEqual(unlooked.stdout, process.stdout)
         self.assertEqual(self.manifest()["incidents"], [])
 
     def test_skip_leaves_its_update_out(self):
