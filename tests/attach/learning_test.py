@@ -44,7 +44,7 @@ class LearningTest(AttachTest):
         for name in by_day(BY_DAY, [name for name in PLANTED if name not in BY_DAY]):
             with self.subTest(name=name):
                 label, first, words = PLANTED[name]
-                process = self.observed(LEARNS / "planted.py", name, run_dir=name)
+                process = self.observed(LEARNS / "planted.py", name, run_dir=name, options=("--watch-every", 50))
                 self.assert_exit(process)
                 said = [line for line in self.probes_lines(process) if line.startswith("nanquest: step ")]
                 self.assertEqual(len(said), 1, process.stderr)
@@ -61,7 +61,7 @@ class LearningTest(AttachTest):
         self.assertGreater(len(names), 20)
         for run in [[name] for name in names] if NIGHT else [names]:
             with self.subTest(run=run):
-                process = self.observed(LEARNS / "healthy.py", *run, run_dir="-".join(run)[:20])
+                process = self.observed(LEARNS / "healthy.py", *run, run_dir="-".join(run)[:20], options=("--watch-every", 50))
                 self.assert_exit(process)
                 self.assertEqual(process.stdout.split(), run)
                 self.assertEqual(self.findings("-".join(run)[:20]), [], process.stderr)
