@@ -3,7 +3,7 @@ the step's beginning, and what goes wrong in it is reported there."""
 
 import shutil
 
-from attached import AttachTest, main
+from attached import ALWAYS, AttachTest, main
 
 HEAD = """
 import torch
@@ -30,7 +30,7 @@ class AsideTest(AttachTest):
         script = self.scratch / "program.py"
         script.write_text(HEAD + body)
         shutil.rmtree(self.scratch / "run", ignore_errors=True)
-        process = self.observed(script, options=("--level", level))
+        process = self.observed(script, options=("--level", level, *ALWAYS))
         self.assert_exit(process)
         return process
 

@@ -14,6 +14,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PACKAGE = ROOT / "probe" / "attach" / "python"
 PROGRAMS = HERE / "programs"
+# What an update overwrites is kept however long that takes: on a busy machine one per cent of the time may not do.
+ALWAYS = ("--keep-percent", "1000000")
 FAKES = HERE / "fakes"
 PACKAGES = os.environ.get("NANQUEST_TEST_PACKAGES", "")  # a folder with transformers and its like
 BIN = pathlib.Path(os.environ.get("NANQUEST_BIN", ROOT / "build" / "bin"))

@@ -2,7 +2,7 @@
 
 import json
 
-from attached import PROGRAMS, AttachTest, by_day, main
+from attached import ALWAYS, PROGRAMS, AttachTest, by_day, main
 
 LIVES_ON = PROGRAMS / "lives_on"
 
@@ -10,7 +10,7 @@ LIVES_ON = PROGRAMS / "lives_on"
 class LivesOnTest(AttachTest):
     def run_program(self, name, *arguments, level="trace"):
         self.clear("run")
-        process = self.observed(LIVES_ON / f"{name}.py", *arguments, options=("--level", level))
+        process = self.observed(LIVES_ON / f"{name}.py", *arguments, options=("--level", level, *ALWAYS))
         self.assert_exit(process)
         return process.stderr
 
