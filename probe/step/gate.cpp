@@ -32,6 +32,7 @@ std::vector<std::ptrdiff_t> GradientGate::begin(TensorPass& pass,
   pass.begin();
   for (const at::Tensor& p : parameters_) pass.add(p.defined() ? p.grad() : p);
   std::vector<std::ptrdiff_t> places;
+  places.reserve(numbers.size());
   for (const at::Tensor& number : numbers)
     places.push_back(number.defined() && number.numel() > 0 ? static_cast<std::ptrdiff_t>(pass.read(number))
                                                             : -1);

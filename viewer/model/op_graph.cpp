@@ -40,13 +40,14 @@ std::string cast_text(const TraceView& trace, OpId op) {
 
 OpGraph op_graph(const TraceView& trace, OpId centre, int levels, std::size_t most) {
   OpGraph graph;
-  graph.left_out.assign(static_cast<std::size_t>(2 * levels + 1), 0);
+  graph.left_out.assign(2 * static_cast<std::size_t>(levels) + 1, 0);
   std::map<int, std::vector<OpId>> rows = {{0, {centre}}};
   std::set<OpId> seen = {centre};
   for (int distance = 1; distance <= levels; ++distance)
     for (const int side : {-1, 1}) {
       std::vector<OpId> next = beyond(trace, rows[side * (distance - 1)], side > 0, seen);
-      graph.left_out[static_cast<std::size_t>(side * distance + levels)] = keep_some(trace, next, most);
+      const std::ptrdiff_t place = std::ptrdiff_t{levels} + side * distance;
+      graph.left_out[static_cast<std::size_t>(place)] = keep_some(trace, next, most);
       rows[side * distance] = std::move(next);
     }
   std::map<OpId, std::size_t> node_of;

@@ -26,7 +26,8 @@ struct OpGraph {
   std::vector<std::size_t> left_out;
 
   std::size_t missing(int level) const {
-    return left_out[static_cast<std::size_t>(level + static_cast<int>(left_out.size() / 2))];
+    const auto middle = static_cast<std::ptrdiff_t>(left_out.size() / 2);
+    return left_out[static_cast<std::size_t>(middle + level)];
   }
 };
 

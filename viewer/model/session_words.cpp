@@ -46,7 +46,7 @@ std::vector<std::string> Session::complaints() const {
 
 std::string Session::lost_series() const {
   if (!is_run_ || !listing_->series.empty() || !manifest_) return "";
-  const std::string lost = "the run's series file is not here";
+  std::string lost = "the run's series file is not here";
   if (history().empty()) return lost;
   return lost + "; steps " + exact_number(history().steps().front()) + " to " +
          exact_number(history().steps().back()) + " are those that the incident's file holds";

@@ -77,7 +77,8 @@ std::vector<CulpritValues> culprit_values(const OpenIncident& incident) {
   // Asked in every frame: those of the replay stand last.
   auto first = incident.tensors.end();
   while (first != incident.tensors.begin() && std::prev(first)->group == kReplayedGroup) --first;
-  for (const StoredTensor& tensor : std::ranges::subrange(first, incident.tensors.end())) {
+  for (auto stored = first; stored != incident.tensors.end(); ++stored) {
+    const StoredTensor& tensor = *stored;
     if (!tensor.path.starts_with(before)) continue;
     const std::size_t slash = tensor.path.rfind('/');
     if (slash < before.size()) continue;
@@ -102,7 +103,7 @@ std::string shown_values(const std::vector<CulpritValues>& values, const std::st
 }
 
 std::string missing_text(const OpenIncident& incident, const std::vector<CulpritValues>& values) {
-  const std::string makes = "not held by the file: replay makes them (nanquest-replay SNAPSHOT)";
+  std::string makes = "not held by the file: replay makes them (nanquest-replay SNAPSHOT)";
   if (values.empty() && incident.doc.culprit.op == kNone) return "no op is known to be the culprit";
   if (values.empty() && !incident.replayed) return makes;
   if (values.empty())

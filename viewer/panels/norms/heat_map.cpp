@@ -150,7 +150,7 @@ std::vector<std::uint8_t> tints_of(const HeatMap& map, const LogScale& scale) {
   tints.reserve(map.cells.size());
   for (const HeatCell& cell : map.cells) {
     const double t = cell.extremes.has_finite() ? std::clamp(scale.at(cell.extremes.max), 0.0, 1.0) : 0;
-    tints.push_back(static_cast<std::uint8_t>(t * (kTints - 1) + 0.5));
+    tints.push_back(static_cast<std::uint8_t>(std::lround(t * (kTints - 1))));
   }
   return tints;
 }
