@@ -284,7 +284,7 @@ class StartedAgainTest(LostTest):
             self.assertEqual((said["first"]["rank"], said["missing"], said["proof"]["healed"]), (1, [], True), said)
             self.assertEqual({pathlib.Path(file["file"]).parent for file in said["files"]}, {run / "incidents"})
             self.assertEqual(json.loads((self.scratch / run / "manifest.json").read_text())["incidents"][0]["step"], 3)
-        self.assertIn("incidents in 4 processes", done.stderr)
+        self.assertIn("2 incidents on 2 ranks in 4 processes", done.stderr)
         self.assertEqual([path.name for path in (self.scratch / "run").iterdir() if path.name.startswith("process-")], [])
         if not NIGHT:
             return

@@ -39,8 +39,10 @@ class Incident {
   }
 
   const SnapshotDoc& doc() const { return recording_.doc; }
-  const Replayer& replayer() const { return *replayer_; }
-  Case make() const { return make_case(*replayer_); }
+  const Replayer& replayer() const& { return *replayer_; }
+  /// Reads from this incident, which has to outlive it.
+  Case make() const& { return make_case(*replayer_); }
+  Case make() const&& = delete;
   Verdict verdict() const { return diagnose(make(), reproduction_of(verify(*replayer_)), "memory"); }
   Finding finding() const { return find_cause(make()).finding; }
 

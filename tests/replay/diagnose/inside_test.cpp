@@ -226,7 +226,8 @@ TEST(Inside, TheDivisionOfAWeightNormIsNamed) {
 
 TEST(Inside, PartsOfAWeightNormDoWhatTheKernelDoes) {
   for (const std::int64_t dim : {0, 2}) {
-    const Case c = weight_normed(dim).make();
+    const Incident incident = weight_normed(dim);
+    const Case c = incident.make();
     const auto parts = parts_of(c);
     ASSERT_TRUE(parts.has_value()) << c.op()->name;
     expect_same(*parts, c.values(c.op_index()).outputs);

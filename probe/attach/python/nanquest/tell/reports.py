@@ -133,14 +133,15 @@ def _incidents(processes: list) -> str:
 
     Ranks share a run directory; programs that know nothing of each other have one each.
     """
-    number, most = 0, 1
+    number, told = 0, set()
     for place in {process["run_dir"] for process in processes}:
         ranks = [process for process in processes if process["run_dir"] == place]
         steps = collections.Counter(step for process in ranks for step in process.get("incident_steps", ()))
         # The same step can have two: of its passes, and of its update.
         number += max([len(steps)] + [process["incidents"] for process in ranks])
-        most = max([most, *steps.values()])
-    return _count(number, "incident") + (f" on {'' if number == 1 else 'up to '}{most} ranks" if most > 1 else "")
+        told.update(steps.values())
+    most = max(told, default=1)
+    return _count(number, "incident") + (f" on {'' if len(told) == 1 else 'up to '}{most} ranks" if most > 1 else "")
 
 
 def outcome(processes: list) -> str:
