@@ -55,7 +55,7 @@ struct ManifestReplicas {
 struct ManifestFinding {
   std::int64_t step = 0;
   std::int32_t rank = 0;
-  std::string kind;    ///< "bad_checkpoint", "nothing_learned", "divergence"
+  std::string kind;    ///< "bad_checkpoint", "bad_load", "nothing_learned", "divergence"
   std::string label;   ///< what it would be called in a verdict: "BAD_STATE"
   std::string tensor;  ///< the first that it is about; "" if there is none
   std::string file;    ///< the program's file; "" if there is none

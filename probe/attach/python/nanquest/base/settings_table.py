@@ -194,7 +194,8 @@ SETTINGS = (
         "say",
         one_of("say", "refuse", "off"),
         "when weights, buffers or moments (or copies of them) that the program is about to write to a file hold NaN or Inf: say: print a "
-        "line; refuse: raise nanquest.BadCheckpoint in place of the write, and keep the last clean file; off: do not look",
+        "line; refuse: raise nanquest.BadCheckpoint in place of the write, and keep the last clean file; off: look neither at files "
+        "nor at what is loaded",
         topic=AFTER,
     ),
     Setting(

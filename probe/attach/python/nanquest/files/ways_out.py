@@ -13,7 +13,7 @@ _FRAMES = 16
 _SAFETENSORS, _PLANNER = "safetensors.torch", "torch.distributed.checkpoint.default_planner"
 
 
-def _argument(args, kwargs, place: int, name: str):
+def argument(args, kwargs, place: int, name: str):
     return args[place] if len(args) > place else kwargs.get(name)
 
 
@@ -22,19 +22,19 @@ def _by_distributed() -> bool:
     return sys._getframe(2).f_globals.get("__name__", "").startswith("torch.distributed.checkpoint")
 
 
-def _writers_path(args, kwargs) -> str:
-    """Where torch.distributed.checkpoint is about to write."""
+def distributed_path(storage: str) -> str:
+    """Where torch.distributed.checkpoint is about to write or read. `storage`: storage_writer or storage_reader."""
     frame = sys._getframe(1)
     for _ in range(_FRAMES):
         if (frame := frame.f_back) is None:
             return ""
-        path = getattr(frame.f_locals.get("storage_writer"), "path", None)
+        path = getattr(frame.f_locals.get(storage), "path", None)
         if path is not None:
             return str(path)
     return ""
 
 
-def _replace_copies(patches, name: str, own, stand_in) -> None:
+def replace_copies(patches, name: str, own, stand_in) -> None:
     """Modules that imported the function by name before it was replaced get the other one, too."""
     for module in [*sys.modules.values()]:
         members = getattr(module, "__dict__", None)
@@ -47,7 +47,7 @@ def _replace_copies(patches, name: str, own, stand_in) -> None:
 def install(patches, writes) -> Waiting:
     def around_save(own):
         looked_at = writes.around(
-            own, lambda args, kwargs: _argument(args, kwargs, 0, "obj"), lambda args, kwargs: _argument(args, kwargs, 1, "f")
+            own, lambda args, kwargs: argument(args, kwargs, 0, "obj"), lambda args, kwargs: argument(args, kwargs, 1, "f")
         )
 
         def save(*args, **kwargs):
@@ -66,18 +66,20 @@ def install(patches, writes) -> Waiting:
                 name,
                 lambda own: writes.around(
                     own,
-                    lambda args, kwargs: _argument(args, kwargs, 0, "tensors"),
-                    lambda args, kwargs: _argument(args, kwargs, 1, "filename"),
+                    lambda args, kwargs: argument(args, kwargs, 0, "tensors"),
+                    lambda args, kwargs: argument(args, kwargs, 1, "filename"),
                 ),
             )
             if name == "save_file":
-                _replace_copies(patches, name, own, vars(module)[name])
+                replace_copies(patches, name, own, vars(module)[name])
 
     def of_distributed(module) -> None:
         patches.put(
             module.DefaultSavePlanner,
             "set_up_planner",
-            lambda own: writes.around(own, lambda args, kwargs: _argument(args, kwargs, 1, "state_dict"), _writers_path),
+            lambda own: writes.around(
+                own, lambda args, kwargs: argument(args, kwargs, 1, "state_dict"), lambda *_: distributed_path("storage_writer")
+            ),
         )
 
     waiting = Waiting({_SAFETENSORS: of_safetensors, _PLANNER: of_distributed})

@@ -45,6 +45,13 @@ def path_of(target) -> str:
     return ""
 
 
+def bad_in_words(shown: str, elements: int, nan: int, inf: int, more: int) -> str:
+    """Like "0.weight has 3 NaN in 128 values (2 more tensors are bad)"."""
+    counts = " and ".join(f"{number} {what}" for number, what in ((nan, "NaN"), (inf, "Inf")) if number)
+    others = f" ({more} more {'tensors are' if more > 1 else 'tensor is'} bad)" if more else ""
+    return f"{shown} has {counts} in {elements} values{others}"
+
+
 class _Bad:
     """The first bad tensor of a file, and how many more there are."""
 
@@ -55,9 +62,7 @@ class _Bad:
 
     def in_words(self, step, incidents) -> str:
         """`step`: the one that runs, None on another thread."""
-        counts = " and ".join(f"{number} {what}" for number, what in ((self.nan, "NaN"), (self.inf, "Inf")) if number)
-        more = f" ({self.more} more {'tensors are' if self.more > 1 else 'tensor is'} bad)" if self.more else ""
-        text = f"{self.found.shown} has {counts} in {self.found.tensor.numel()} values{more}"
+        text = bad_in_words(self.found.shown, self.found.tensor.numel(), self.nan, self.inf, self.more)
         if self._since is not None:
             file = incidents.get(self._since.since)
             text += f", bad since step {self._since.since}"

@@ -110,6 +110,8 @@ def _around_unscale(own):
 @guarded
 def _before_scaled_step(attached, scaler, optimizer):
     if scaler.is_enabled() and (attached.started or attached.start()):
+        if attached.loads is not None:
+            attached.loads.scaled_step(scaler, optimizer)
         return known_program().updates.scaled_step(scaler)
     return None
 

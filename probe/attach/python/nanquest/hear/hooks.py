@@ -18,7 +18,8 @@ from torch.optim import optimizer as optimizers
 
 from ..base.probe_state import probe
 from ..compiled import device_graphs, not_compiled, region_updates, regions
-from ..files import ways_out
+from ..files import ways_in, ways_out
+from ..files.loaded import Loads
 from ..files.removals import Removals
 from ..files.written import Writes
 from ..learn.learning import Learning
@@ -71,6 +72,8 @@ def begin(attachment, module, args, kwargs):
         attachment.ops.begin_aside()
     if trained or (program.paths.of(root) is None and next(iter(root.parameters()), None) is not None):
         program.name_model(root)
+    if trained and attachment.loads is not None:
+        attachment.loads.first_pass(program, root)
     if trained and program.policy.withholds:
         program.called_as.add(type(module))
         program.parallel = program.parallel or type(module).__name__ == "DistributedDataParallel"
@@ -200,6 +203,8 @@ def before_step(attachment, optimizer, args, kwargs):
         return None
     program = known_program()
     program.depth = 0  # a program may update inside a module's forward: its next call is outside again
+    if attachment.loads is not None:
+        attachment.loads.before_update(program, optimizer)
     if attachment.learning is not None:
         attachment.learning.before_update(program, optimizer)
     return program.updates.before(attachment, optimizer, args, kwargs)
@@ -216,6 +221,8 @@ def after_step(attachment, optimizer, args, kwargs):
     if program is None:
         return
     program.updates.after(attachment, optimizer)
+    if attachment.loads is not None:
+        attachment.loads.update_made()
     if attachment.learning is not None:
         attachment.learning.after_update(optimizer)
     # In a program without modules only an update can begin the next step.
@@ -262,7 +269,9 @@ def install(attachment) -> None:
     probe.handles.extend([pipelines.install(probe.patches), deepspeed.install(probe.patches)])
     if attachment.settings.bad_checkpoint != "off":
         attachment.writes = Writes(attachment)
+        attachment.loads = Loads(attachment)
         probe.handles.append(ways_out.install(probe.patches, attachment.writes))
+        probe.handles.append(ways_in.install(probe.patches, attachment.loads))
         if attachment.settings.bad_checkpoint == "refuse":
             Removals(attachment, attachment.writes.files).install(probe.patches)
     if attachment.settings.nothing_learned != "off":

@@ -60,6 +60,7 @@ class Attachment:
         self.loggers = Loggers(self)
         self.findings = Findings(self)
         self.learning = None  # learn.learning.Learning, if what is learned is looked at
+        self.loads = None  # files.loaded.Loads, if what the program reads back is looked at
         self.writes = None  # files.written.Writes, if what the program writes is looked at
         self.incident_files = {}  # step -> file, of the incidents that were told
         self._said_once = set()

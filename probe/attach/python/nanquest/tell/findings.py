@@ -7,6 +7,7 @@ from ..base.say import say
 
 LINES = 3  # of one kind; the manifest lists all
 BAD_CHECKPOINT = "bad_checkpoint"
+BAD_LOAD = "bad_load"
 NOTHING_LEARNED = "nothing_learned"
 
 
