@@ -17,7 +17,7 @@ Awaited AttachSession::look_at_gradients(const Update& update) {
   it.round = rounds_ ? rounds_->number() : -1;
   it.losses = losses_;
   it.norm_bad = norm_bad_;
-  if (norm_.defined() && norm_.is_cpu()) it.clip_norm = norm_.item().toDouble();
+  if (norm_.defined() && norm_.is_cpu() && norm_.numel() == 1) it.clip_norm = norm_.item().toDouble();
   it.graph_ran = graph_ran_in_ == it.step;
   const at::Tensor norm = norm_.defined() && !norm_.is_cpu() ? norm_ : at::Tensor();
   gate_.start(it.look, 1.0, {losses_.total(), norm, update.scale, update.found_inf});

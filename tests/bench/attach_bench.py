@@ -3,9 +3,9 @@
 
 usage: attach_bench.py [--returning] [gpt2|gpt2-compiled|gpt2-fsdp2|resnet50|tiny|mlp ...]   (default: all; NANQUEST_BENCH_DEVICE=cuda: on a GPU)
 
-"default" is what people get who set nothing: level trace with its watched steps, one in fifty. "trace" is the same without them, "guard" and
-"watch" are levels as they are. Where fifty steps would take minutes, the default's process watches one step in fewer, and what one watched
-step adds to the trace is spread over fifty.
+"default" is what people get who set nothing: level trace with its watched steps, which are spaced so that they take 1 % of the time, at most
+one in fifty. "trace" is the same without them, "guard" and "watch" are levels as they are. Where fifty steps would take minutes, the default's
+process watches one step in fewer, and what one watched step adds to the trace is spread over fifty, or over so many that it is 1 %.
 
 A process without the probe and one for each level stand ready with the same training; they take turns, a block of steps
 each, round after round; then all begin anew, as where its memory happens to lie makes one process a hundredth or two faster
@@ -35,7 +35,7 @@ LARGE = ({"default": 1.035, "trace": 1.03, "guard": 1.01}, {"watch": 1.25})
 SMALL = ({"default": None, "trace": 1.35, "guard": None, "empty": None},)
 MODELS = {"gpt2": (2, 4, 3, LARGE), "gpt2-compiled": (2, 4, 2, LARGE[:1]), "gpt2-fsdp2": (2, 4, 2, ({"trace": 1.04},)),
           "resnet50": (4, 4, 3, LARGE), "tiny": (50, 9, 3, SMALL), "mlp": (100, 9, 3, SMALL)}
-EVERY = 50   # steps, of which one is watched by default
+EVERY, SHARE = 50, 0.01   # by default at most one step in fifty is watched, and these take at most so much of the time (--watch-percent)
 PROCESSES = {"gpt2-fsdp2": 2}   # 1 for all others
 KEEPING = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40)}
 ROUNDS = int(os.environ.get("NANQUEST_BENCH_ROUNDS", 0))  # 1: a test that everything still runs, not how fast: one round, one launch
@@ -111,10 +111,11 @@ def take_turns(workers, turn, steps):
 
 
 def ratio_of(level, times, every=EVERY):
-    """Of a level to the program alone (None), the default's as with a watched step in fifty where it had one in `every`."""
+    """Of a level to the program alone (None), the default's as with watched steps spaced as without a setting where it had one in `every`."""
     seconds = times[level]
     if level == "default" and every < EVERY:
-        seconds = times["trace"] + (seconds - times["trace"]) * every / EVERY
+        trace = times["trace"]
+        seconds = trace + min((seconds - trace) * every / EVERY, SHARE * trace)
     return seconds / times[None]
 
 
@@ -123,7 +124,8 @@ def measure(model, scratch, variables):
     if os.environ.get("NANQUEST_BENCH_DEVICE", "cpu") != "cpu":  # steps are short there
         steps, launches = EVERY, 1
     every = min(steps, EVERY)
-    variables = dict(variables, NANQUEST_BENCH_WATCH_EVERY=str(every))
+    if every < EVERY:
+        variables = dict(variables, NANQUEST_BENCH_WATCH_EVERY=str(every))
     goals = {level: goal for group in groups for level, goal in group.items()}
     ratios, shares, plain_times = {level: [] for level in goals}, [], []
     fastest = dict.fromkeys((None, *goals), float("inf"))

@@ -3,7 +3,7 @@
 usage: gpu_cost.py [--device cuda|nqdev|cpu] [--json FILE|-] [--levels …] [--policies continue,skip,fallback_fp32,stop] [--rounds N] [--limit SECONDS] [MODEL ...]
 
 Processes with the same training, one without the probe and one at each level, take turns of a block of steps (tests/bench/attach_bench.py). "default" is
-what people get who set nothing, over whole periods of its watched steps; "trace" is the same without them, "guard" and "watch" are levels
+what people get who set nothing, its watched steps spaced by what they cost; "trace" is the same without them, "guard" and "watch" are levels
 as they are. Columns: a step's time; its ratio to the step without the probe of the same round (median, lowest, highest); how often a
 healthy step waits for the device, and launches and copies, more than without the probe; the host's microseconds that the probe adds to
 a step and to each of its operations. These are given where a step lasts as long as the host needs for it (gpt2-host, tiny, mlp), by the

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Runs the third part: unpacks it, records each program by `nanquest run`, replays the first incident, compares with the truth.
+"""Runs a part that somebody else wrote (README.md): unpacks it, records each program by `nanquest run`, replays the first incident,
+compares with the truth.
 
-  run.py --packages DIR                  # all programs and look-alikes at level trace
-  run.py --level watch --only 'pool_.*'  # names that match as a whole
+  run.py third --packages DIR                  # all programs and look-alikes at level trace
+  run.py third --level watch --only 'pool_.*'  # names that match as a whole
 
 DIR holds what requirements.txt of the archive lists: pip install --no-deps --target DIR -r OUT/requirements.txt. Results go to
 OUT/LEVEL/results.json (with the verdicts beside them), a table to stdout. Exit code: 0, 2 on bad usage. The figures are what they are:
@@ -30,14 +31,15 @@ MEASURES = ("found", "step", "operation", "module", "phase", "origin", "cause", 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", choices=sorted(path.name.removesuffix(".tar.xz") for path in HERE.glob("*.tar.xz")))
     parser.add_argument("--level", choices=("guard", "trace", "watch"), default="trace")
     parser.add_argument("--only", metavar="REGEX", default=".*")
     parser.add_argument("--packages", type=pathlib.Path, help="folder with the packages that the programs import")
-    parser.add_argument("--out", type=pathlib.Path, default=programs.ROOT / "build" / "third")
+    parser.add_argument("--out", type=pathlib.Path, help="(default: build/sealed/PART)")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seconds", type=int, default=300, help="limit of each program and each replay")
     options = parser.parse_args()
-    options.out = options.out.resolve()
+    options.out = (options.out or programs.ROOT / "build" / "sealed" / options.part).resolve()
     for needed in (programs.LIBRARY, programs.BIN / "nanquest-replay"):
         if not needed.exists():
             parser.error(f"{needed} is missing; build nanquest_attach_python and nanquest-replay first")
@@ -109,7 +111,7 @@ def table(rows, healthy):
 def main():
     options = arguments()
     options.out.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(HERE / "third.tar.xz") as archive:
+    with tarfile.open(HERE / f"{options.part}.tar.xz") as archive:
         archive.extractall(options.out, filter="data")
     chosen = [t for t in json.loads((options.out / "truth.json").read_text()) if re.fullmatch(options.only, pathlib.Path(t["file"]).stem)]
     calm = [t["file"] for t in json.loads((options.out / "lookalikes.json").read_text()) if re.fullmatch(options.only, pathlib.Path(t["file"]).stem)]
