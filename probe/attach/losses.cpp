@@ -22,10 +22,8 @@ void Losses::started(const at::Tensor& root, bool accumulates) {
   at::Tensor loss = root.detach();
   for (const Scaled& s : scaled_)
     if (s.tensor._unsafe_get_target() == root.unsafeGetTensorImpl() && !s.tensor.expired()) loss = s.loss;
-  if (accumulates != all_accumulate_) {
-    if (!accumulates) return;
-    all_.clear();
-  }
+  if (all_accumulate_ && !accumulates) return;
+  if (!all_accumulate_) all_.clear();
   all_accumulate_ = accumulates;
   all_.push_back(std::move(loss));
 }

@@ -45,6 +45,7 @@ void RunHistory::open(std::int64_t first_step) {
   for (const auto& [name, value] : user_) columns.push_back(name);
   history_.emplace(options_.history_rows, layers_, columns);
   before_.resize(layers_.size());
+  if (layers_.empty()) return;  // the program ends before any weight is known: one row, which its incident has
   Result<SeriesWriter> series =
       SeriesWriter::create(series_path(options_.run_dir, options_.rank), history_->columns(), options_.resume,
                            static_cast<double>(first_step));

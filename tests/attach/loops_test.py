@@ -27,6 +27,7 @@ CASES = {
     "refused": Case(2, op="aten::pow", phase="forward"),
     "norm": Case(2, op="aten::_foreach_norm", phase="optimizer"),
     "silent": Case(2, op="aten::pow", module="Normalised", phase="forward"),
+    "sampler": Case(None),
     "saturated": Case(None),
     "update": Case(2, op="aten::addcdiv_", phase="optimizer"),
     "scaled": Case(3, "BAD_DATA", phase="input"),
