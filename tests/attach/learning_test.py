@@ -8,6 +8,7 @@ LEARNS = PROGRAMS / "learns"
 CUT = ("NO_GRADIENT", "body.0.weight", "2 of 4 weights of AdamW have had no gradient in 48 updates")
 NONE = "no weight has had a gradient in 48 updates of "
 SWALLOWED = "have not changed by a bit in 48 updates although their gradients are not 0"
+AGAIN = "activations that checkpointing computes again in backward are not those of forward ("
 # Program -> label, first weight, part of the line.
 PLANTED = {
     "detach": CUT,
@@ -31,9 +32,12 @@ PLANTED = {
     "flushed_sgd": ("UNDERFLOW", "2.weight", "gradients are flushed to zero by float16 (2.weight "),
     "flushed_adam": ("UNDERFLOW", "2.weight", "gradients are flushed to zero by float16 (2.weight "),
     "flushed_all": ("UNDERFLOW", "0.weight", "the gradients of 6 of 6 weights of SGD hold zeros only (first: 0.weight): aten::_to_copy"),
+    "dropout_not_kept": ("WRONG_GRADIENT", "1.noise", AGAIN),
+    "dropout_not_kept_reentrant": ("WRONG_GRADIENT", "1", AGAIN),
+    "noise_of_numpy": ("WRONG_GRADIENT", "1.noise", AGAIN),
     "norms_in_bf16": ("SWALLOWED_UPDATE", "1.weight", f"2 of 6 weights of AdamW {SWALLOWED} (first: 1.weight)"),
 }
-BY_DAY = ("detach", "left_out_head", "dead_relu", "bf16_adam", "never_cleared", "scale_stays", "flushed_adam")
+BY_DAY = ("detach", "left_out_head", "dead_relu", "bf16_adam", "never_cleared", "scale_stays", "flushed_adam", "dropout_not_kept", "dropout_not_kept_reentrant")
 
 
 class LearningTest(AttachTest):

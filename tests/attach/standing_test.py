@@ -147,31 +147,17 @@ class StandingTest(AttachTest):
         said = self.replay("diagnose", file)
         self.assertEqual((said["phase"], said["culprit"]["op"]), ("forward", "aten::pow"), said)
 
-    def watched(self, steps, **settings):
+    def watched(self, steps, *options):
         """Numbers of the steps after the first three that a program watches."""
-        script = self.scratch / "counts.py"
-        script.write_text("import json, sys, nanquest, torch\n"
-                          "assert nanquest.attach(run_dir='run', **json.loads(sys.argv[1]))\n"
-                          "model, found, before = torch.nn.Linear(4, 2), [], 0\n"
-                          "optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)\n"
-                          f"for step in range({steps}):\n"
-                          "    optimizer.zero_grad()\n"
-                          "    model(torch.ones(3, 4)).square().mean().backward()\n"
-                          "    optimizer.step()\n"
-                          "    now = torch.ops.nanquest.standing_steps()\n"
-                          "    found += [step] if now == before else []\n"
-                          "    before = now\n"
-                          "print(found)\n")
-        process = self.plain(script, json.dumps(settings))
-        self.assert_exit(process)
-        first, found = json.loads(process.stdout)[:3], json.loads(process.stdout)[3:]
-        self.assertEqual(first, [0, 1, 2])
-        return found
+        self.assert_exit(self.observed(PROGRAMS / "watched_steps.py", steps, "found", options=options))
+        found = json.loads((self.scratch / "found.0").read_text())
+        self.assertEqual(found[:3], [0, 1, 2])
+        return found[3:]
 
     def test_steps_are_watched_as_often_as_the_share_pays_for(self):
-        for settings, wanted in by_day((({"watch_percent": 100000}, [50, 100, 150]), ({"watch_every": 60}, [60, 120])),  # one in fifty at most
-                                       (({"watch_percent": 0}, []), ({"watch_every": 0}, []))):
-            self.assertEqual(self.watched(160, **settings), wanted, settings)
+        for option, number, wanted in by_day((("--watch-percent", 100000, [50, 100, 150]), ("--watch-every", 60, [60, 120])),  # one in fifty at most
+                                             (("--watch-percent", 0, []), ("--watch-every", 0, []))):
+            self.assertEqual(self.watched(160, option, number), wanted, (option, number))
         found = self.watched(1030)  # by what it costs here, which is not known
         self.assertTrue(any(all(step % every == 0 for step in found) for every in (50, 100, 200, 500, 1000)), found)
 

@@ -7,7 +7,7 @@ import sys
 
 from together import HERE, TogetherTest
 
-from attached import main
+from attached import PROGRAMS, main
 
 ALL = "--all" in sys.argv
 MODES = ("ddp", "bucket-view", "no-sync", "manual", "gather") if ALL else ("ddp",)
@@ -72,22 +72,8 @@ class DdpTest(TogetherTest):
                         self.assertTrue(value.equal(other[name]), name)
 
     def test_ranks_watch_the_same_steps(self):
-        self.program = self.scratch / "same.py"
-        self.program.write_text("import os, pathlib, sys, torch\n"
-                                "torch.distributed.init_process_group('gloo')\n"
-                                "rank = torch.distributed.get_rank()\n"
-                                "model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 2))\n"
-                                "optimizer, found, before = torch.optim.SGD(model.parameters(), lr=1e-3), [], 0\n"
-                                "for step in range(120):\n"
-                                "    optimizer.zero_grad()\n"
-                                "    model(torch.ones(3, 4)).square().mean().backward()\n"
-                                "    optimizer.step()\n"
-                                "    now = torch.ops.nanquest.standing_steps()\n"
-                                "    found += [step] if now == before else []\n"
-                                "    before = now\n"
-                                "pathlib.Path(f'{sys.argv[1]}.{rank}').write_text(str(found))\n"
-                                "torch.distributed.destroy_process_group()\n")
-        self.together("found", options=("--watch-percent", "100000"))
+        self.program = PROGRAMS / "watched_steps.py"
+        self.together("120", "found", options=("--watch-percent", "100000"))
         for rank in (0, 1):  # a rank that has heard nothing watches none after the first
             self.assertEqual((self.scratch / f"found.{rank}").read_text(), "[0, 1, 2, 50, 100]", rank)
 

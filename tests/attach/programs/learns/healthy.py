@@ -5,6 +5,7 @@ import sys
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 STEPS = 64
 
@@ -358,7 +359,34 @@ def decayed_gradients():
         optimizer.step()
 
 
+class Checkpointed(nn.Module):
+    """Dropout and running statistics inside of what is computed again."""
+
+    def __init__(self, **settings):
+        super().__init__()
+        self.part = nn.Sequential(nn.Linear(8, 32), nn.BatchNorm1d(32), nn.Dropout(0.3), nn.ReLU(), nn.Linear(32, 8))
+        self.settings = settings
+
+    def forward(self, x):
+        return x + checkpoint(self.part, x, **self.settings)
+
+
+def checkpointed(dtype=torch.float32, micro_batches=1, **settings):
+    model = nn.Sequential(nn.Linear(8, 8), Checkpointed(**settings), Checkpointed(**settings), nn.Linear(8, 4)).to(dtype)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        for _ in range(micro_batches):
+            x, y = rows()
+            F.mse_loss(model(x.to(dtype)), y.to(dtype)).backward()
+        optimizer.step()
+
+
 HEALTHY = {
+    "checkpointed": lambda: checkpointed(use_reentrant=False),
+    "checkpointed_whole": lambda: checkpointed(use_reentrant=True),
+    "checkpointed_bf16": lambda: checkpointed(torch.bfloat16, micro_batches=3, use_reentrant=False),
+    "checkpointed_unchecked": lambda: checkpointed(use_reentrant=False, determinism_check="none"),
     "plain": plain,
     "frozen_body": frozen_body,
     "body_without_graph": body_without_graph,

@@ -3,9 +3,11 @@ import copy
 import hashlib
 import sys
 
+import numpy
 import torch
 from torch import nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch.utils.checkpoint import checkpoint
 
 torch.manual_seed(3)
 STEPS = 60
@@ -165,7 +167,35 @@ def flushed(factor, kind):
         optimizer.step()
 
 
+class Block(nn.Module):
+    def __init__(self, noise, **settings):
+        super().__init__()
+        self.first, self.noise, self.last = nn.Linear(8, 32), noise, nn.Linear(32, 8)
+        self.settings = settings
+
+    def run(self, x):
+        return x + self.last(self.noise(self.first(x)).relu())
+
+    def forward(self, x):
+        return checkpoint(self.run, x, **self.settings)
+
+
+class NumPyNoise(nn.Module):
+    """Dropout with numbers of NumPy, which checkpointing does not keep."""
+
+    def forward(self, h):
+        return h * torch.from_numpy(numpy.random.binomial(1, 0.8, h.shape)).to(h) / 0.8
+
+
+def checkpointed(noise, **settings):
+    model = nn.Sequential(nn.Linear(8, 8), Block(noise, **settings), Block(noise, **settings), nn.Linear(8, 4))
+    train(model, torch.optim.Adam(model.parameters(), lr=1e-3))
+
+
 PLANTED = {
+    "dropout_not_kept": lambda: checkpointed(nn.Dropout(0.1), use_reentrant=False, preserve_rng_state=False),
+    "dropout_not_kept_reentrant": lambda: checkpointed(nn.Dropout(0.1), use_reentrant=True, preserve_rng_state=False),
+    "noise_of_numpy": lambda: checkpointed(NumPyNoise(), use_reentrant=False),
     "detach": lambda: detached(lambda h: h.detach()),
     "data": lambda: detached(lambda h: h.data * 2),
     "no_graph": lambda: detached(lambda h: h.clone().requires_grad_(False) if not h.requires_grad else torch.no_grad()(lambda t: t * 1.5)(h)),

@@ -68,7 +68,7 @@ class Waiting(importlib.abc.MetaPathFinder):
         except Exception as error:  # noqa: BLE001 (neither an import nor the rest of the probe fails because of this)
             say(f"{name} is not followed: {type(error).__name__}: {error}")
 
-    def _imported(self, name: str, module) -> None:
+    def imported(self, name: str, module) -> None:
         if name in self._waits_for:
             self._waits_for.discard(name)
             self._rest()
@@ -90,7 +90,7 @@ class Waiting(importlib.abc.MetaPathFinder):
             run(module)
             self._call(name, module)
             for other in [*_begun]:  # they were not asked for it
-                other._imported(name, module)
+                other.imported(name, module)
 
         spec.loader.exec_module = exec_module
         return spec

@@ -16,10 +16,10 @@ from ..base.probe_state import probe
 from ..base.rank import place_in_group
 from ..base.run_directory import shorter
 from ..base.say import say
-from ..learn.values import aside
 from ..pytorch.guarded import elsewhere
 from ..pytorch.names import is_plain
 from ..pytorch.shards import own_part
+from ..pytorch.values import aside
 from ..tell.findings import BAD_LOAD
 from .contents import tensors_in
 from .resumed import Resumed

@@ -9,8 +9,8 @@ import weakref
 import torch
 from torch.optim.lr_scheduler import LRScheduler
 
-from ..learn.values import largest, plain_part
-from ..learn.watch import parameters_of, rates_of
+from ..pytorch.optimizers import parameters_of, rates_of
+from ..pytorch.values import largest, plain_part
 from .written import bad_in_words
 
 UPDATES = 2  # that are looked at: a scheduler that begins anew sets its rate after the first

@@ -22,6 +22,7 @@ from ..files import ways_in, ways_out
 from ..files.loaded import Loads
 from ..files.removals import Removals
 from ..files.written import Writes
+from ..learn import recomputed
 from ..learn.learning import Learning
 from ..policy import fp32_fallback, fp32_inputs
 from ..pytorch.guarded import elsewhere, failed, guarded, in_backward
@@ -276,6 +277,7 @@ def install(attachment) -> None:
             Removals(attachment, attachment.writes.files).install(probe.patches)
     if attachment.settings.nothing_learned != "off":
         attachment.learning = Learning(attachment)
+        probe.handles.append(recomputed.install(probe.patches, attachment))
     if attachment.quarantine is not None:
         follow_batches()
     if not probe.follows_forks:

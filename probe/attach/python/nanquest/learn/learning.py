@@ -12,12 +12,14 @@ from ..base.rank import place_in_group
 from ..base.say import say
 from ..pytorch.guarded import elsewhere
 from ..pytorch.names import leaves_below
+from ..pytorch.optimizers import parameters_of, rates_of
 from ..tell.findings import NOTHING_LEARNED
 from . import not_cleared, underflow
 from .no_gradient import NoGradient
+from .recomputed import Recomputed
 from .scaler import SkippingScalers
 from .swallowed import Swallowed
-from .watch import Watch, parameters_of, rates_of
+from .watch import Watch
 
 LOOKS = (16, 32, 48)  # updates of one optimizer
 LAST = LOOKS[-1]
@@ -31,8 +33,10 @@ class Learning:
         self._watches = {}  # id of an optimizer -> Watch
         self._said = set()  # reasons
         self._off = False
+        self._here = None  # whether this rank looks, once that is asked
         self._gradients = NoGradient(attachment, self._say)
         self._swallowed = Swallowed(attachment, self._say)
+        self.recomputed = Recomputed(attachment, self._say)
         self._scalers = SkippingScalers(attachment, self._say)
         self._follows = False  # whether leaves of backward passes are gathered
 
@@ -42,13 +46,19 @@ class Learning:
             self._attachment.findings.add(NOTHING_LEARNED, label, text, tensor)
 
     def _safely(self, work, *args) -> None:
-        if self._off or not self._attachment.started or self._attachment.paused:
+        if self._off or not self._attachment.started or self._attachment.paused or not self._looks_here():
             return
         try:
             work(*args)
         except Exception as error:  # noqa: BLE001 (a training must not end because of the probe)
             self._off = True
             say(f"what is learned is no longer looked at: {type(error).__name__}: {' '.join(str(error).split())[:200]}")
+
+    def _looks_here(self) -> bool:
+        """Whether this is the rank that looks: one says it. First asked when the first look begins: then ranks have their numbers."""
+        if self._here is None:
+            self._here = place_in_group()[0] == 0
+        return self._here
 
     def backward_begins(self, roots) -> None:
         self._gradients.backwards += 1
@@ -93,12 +103,13 @@ class Learning:
         return [watch for watch in self._watches.values() if watch.optimizer() is not None]
 
     def _new(self, optimizer) -> Watch:
-        self._off = place_in_group()[0] != 0  # one rank says it
         self._watches = {key: watch for key, watch in self._watches.items() if watch.optimizer() is not None}
         return Watch(self._attachment.ops, optimizer)
 
     def _look(self, program, watch, optimizer) -> None:
         parameters = parameters_of(optimizer)
+        if self.recomputed.compares:
+            self.recomputed.judge()
         if watch.made <= LAST:
             watch.look_at_zeros(parameters)
         if watch.made == LOOKS[0]:
@@ -118,6 +129,8 @@ class Learning:
             return
         if watch.unmoved:
             self._safely(self._swallowed.after_update, watch)
+        if self._due(watch.made + 1):
+            self._safely(self.recomputed.begin)
         if self._follows:
             self._gradients.leaves.clear()
             self._follows = any(other.without and other.made < LAST for other in self._of_all())

@@ -6,9 +6,9 @@ from __future__ import annotations
 import json
 
 from ..pytorch.names import living_optimizers, models_with
+from ..pytorch.optimizers import parameters_of
 from ..pytorch.shards import is_sharded
-from .values import contents, largest, plain_part
-from .watch import parameters_of
+from ..pytorch.values import contents, largest, plain_part
 
 LABEL = "NO_GRADIENT"
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ..pytorch.optimizers import parameters_of
+from ..pytorch.values import contents, largest, plain_part
 from .no_gradient import weights
-from .values import contents, largest, plain_part
-from .watch import parameters_of
 
 UPDATES = (20, 21, 22)  # in a row, each in the step after the one before
 COMPARED = 8  # gradients

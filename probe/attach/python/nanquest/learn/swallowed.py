@@ -5,10 +5,10 @@ from __future__ import annotations
 import statistics
 
 from ..base.probe_state import probe
+from ..pytorch.optimizers import parameters_of, rates_of
+from ..pytorch.values import largest, plain_part
 from .no_gradient import weights
 from .trial import can_try, in_fp32
-from .values import largest, plain_part
-from .watch import parameters_of, rates_of
 
 LEAST_MOVED = 0.5  # share of a weight's values with a gradient that must move in fp32
 RISES = 1.02  # a rate that grew by this factor since the last look is still in its warm-up

@@ -7,7 +7,7 @@ import dataclasses
 
 import torch
 
-from .values import aside, plain_part, sample
+from ..pytorch.values import aside, plain_part, sample
 
 # Their update of a value depends on that value, its gradient and its moments alone, so a sample of the values is enough.
 _BY_ELEMENT = ("SGD", "Adam", "AdamW", "NAdam", "RAdam", "Adamax", "Adagrad", "Adadelta", "RMSprop", "ASGD")

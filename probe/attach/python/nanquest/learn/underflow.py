@@ -6,8 +6,8 @@ import math
 
 import torch
 
-from .values import aside, plain_part
-from .watch import parameters_of
+from ..pytorch.optimizers import parameters_of
+from ..pytorch.values import aside, plain_part
 
 SMALLEST, LARGEST = 2.0**-24, 65504.0
 LEAST_VALUES, MOST_VALUES = 64, 1 << 22  # of a weight that is looked at

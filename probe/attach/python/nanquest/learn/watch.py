@@ -6,17 +6,10 @@ import weakref
 
 import torch
 
-from .values import contents, largest, plain_part
+from ..pytorch.optimizers import parameters_of
+from ..pytorch.values import contents, largest, plain_part
 
 NARROW = (torch.float16, torch.bfloat16)
-
-
-def parameters_of(optimizer) -> list:
-    return [p for group in optimizer.param_groups for p in group["params"]]
-
-
-def rates_of(optimizer) -> list:
-    return [float(group.get("lr", 0.0)) for group in optimizer.param_groups]
 
 
 class Watch:

@@ -125,6 +125,9 @@ _of_objects("torch.library:Library", "_destroy", "a second nanquest.reference of
 
 # Functions that hooks replace or call.
 engine = _needed("torch.autograd:_engine_run_backward", "to know where a backward pass begins")
+checkpoint_notes = _later(
+    "torch.utils.checkpoint:_allowed_determinism_checks_to_fns", "comparing what checkpointing computes again (use_reentrant=False)"
+)
 init_optimizer = _later(
     "torch.distributed.checkpoint.state_dict:_init_optim_state", "updates that only make an optimizer's state: they count as steps"
 )

@@ -6,8 +6,8 @@ import contextlib
 
 import torch
 
-from ..pytorch.names import is_plain
-from ..pytorch.shards import own_part
+from .names import is_plain
+from .shards import own_part
 
 MOST_COMPARED = 1 << 20  # values of one tensor
 
