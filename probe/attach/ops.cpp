@@ -18,6 +18,7 @@
 #include "probe/step/one_line.h"
 #include "probe/tensor/back_end.h"
 #include "probe/tensor/device_ops.h"
+#include "probe/tensor/parallel.h"
 
 namespace nanquest::attach {
 namespace {
@@ -238,12 +239,14 @@ TORCH_LIBRARY(nanquest, m) {
   m.def("note_replicas(str ranks, str others) -> ()", &Of<&AttachSession::note_replicas>::op);
   m.def("replicas_differ(int step, int[] ranks, str tensor, str text) -> ()", &replicas_differ);
   m.def("non_finite(Tensor[] tensors) -> int[]", &non_finite);
+  m.def("one_thread() -> ()", &one_thread_here);
   m.def("state_names() -> str", &Of<&AttachSession::state_names>::op);
   m.def("found(int step, str kind, str label, str tensor, str file, str text) -> ()", &found);
   m.def("largest(Tensor[] tensors) -> float[]", &largest);
   m.def("aside(bool begins) -> ()", &aside);
   m.def("feed_loss(Tensor[] weights) -> int[]", &Of<&AttachSession::feed_loss>::op);
   m.def("carried_over(Tensor[] gradients) -> int[]", &Of<&AttachSession::carried_over>::op);
+  m.def("last_writer_of(Tensor memory) -> str", &Of<&AttachSession::last_writer_of>::op);
   m.def("zeros_made(Tensor[] gradients) -> str", &Of<&AttachSession::zeros_made>::op);
   m.def("own_kernels(str device) -> int", &own_kernels);
   m.def("record_step() -> bool", &Of<&AttachSession::record_step>::op);

@@ -207,6 +207,8 @@ class AttachSession : public OpSink {
   /// For each gradient 1 if the step's backward pass added to values other than 0 that were there before the
   /// step; else 0. Zeros where the step is not on record.
   std::vector<std::int64_t> carried_over(const std::vector<at::Tensor>& gradients);
+  /// The op of the running step that wrote this memory last; "" if that is not on record.
+  std::string last_writer_of(const at::Tensor& memory);
   /// For gradients that hold zeros only: the ops of a watched step that got values other than 0 in its
   /// backward pass, made zeros of them, and passed those on to the gradient. A JSON array with one object per
   /// gradient: op, module, and `switch` (an activation that is off, not a format), or empty. "" if the step
@@ -342,8 +344,6 @@ class AttachSession : public OpSink {
   Facts damage_of_update();
   /// What of the state is bad after the update, and the op that wrote the first of it.
   Fact bad_after_update(Fact::Kind kind, std::string_view word, const NamedList& list);
-  /// The op of the running step that wrote this memory last; "" if that is not on record.
-  std::string last_writer_of(const at::Tensor& memory);
   Facts damage_of_passes();
   /// The step has its update, and another one is about to begin: what ran in between is the step's.
   void look_between(StepAnswer& answer);

@@ -1,6 +1,7 @@
 #include "probe/tensor/parallel.h"
 
 #include <ATen/Parallel.h>
+#include <omp.h>
 
 #include <cstring>
 
@@ -14,6 +15,11 @@ namespace nanquest {
 
 int threads_here() {
   return at::in_parallel_region() ? 1 : at::get_num_threads();
+}
+
+void one_thread_here() {
+  (void)at::get_num_threads();  // sets it for this thread first
+  omp_set_num_threads(1);       // of this thread alone
 }
 
 void parallel_ranges(std::int64_t count, std::int64_t grain,

@@ -24,6 +24,9 @@ int threads_here();
 void parallel_ranges(std::int64_t count, std::int64_t grain,
                      c10::function_ref<void(std::int64_t begin, std::int64_t end)> work);
 
+/// From now on everything runs on the calling thread, which is one of ours.
+void one_thread_here();
+
 /// std::memcpy; if it is large, with several threads and past their caches: for bytes that will not be read
 /// soon.
 void parallel_copy(void* to, const void* from, std::size_t bytes);

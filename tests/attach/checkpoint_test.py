@@ -82,6 +82,18 @@ class CheckpointTest(AttachTest):
         self.assertEqual(self.findings(), [], process.stderr)
         self.assertEqual(self.incidents(), [], process.stderr)
 
+    def test_large_files_are_looked_at_while_they_are_written(self):
+        for option, threads in (("say", ["nanquest-counting"] * 4), ("refuse", [])):
+            with self.subTest(option=option):
+                process = self.observed(SAVES / "large.py", run_dir=option, options=("--bad-checkpoint", option))
+                self.assertEqual(process.returncode, 0 if option == "say" else 1, process.stderr)
+                self.assertEqual(process.stdout.split(), threads)
+                files = ["weights-1.pt", "weights-1.safetensors"] if option == "say" else ["weights-1.pt"]
+                self.assertEqual([row["file"] for row in self.findings(option)], files)
+                for row, file in zip(self.findings(option), files):
+                    self.assertIn("weight has 1 NaN in 2097152 values", row["text"])
+                    self.assertIn("last clean file: " + file.replace("1", "0"), row["text"])
+
     def test_off_looks_at_nothing(self):
         process = self.observed(SAVES / "every_way.py", "weight", options=("--bad-checkpoint", "off"))
         self.assert_exit(process)

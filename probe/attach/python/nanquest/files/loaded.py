@@ -21,9 +21,10 @@ from ..pytorch.names import is_plain
 from ..pytorch.shards import own_part
 from ..pytorch.values import aside
 from ..tell.findings import BAD_LOAD
+from .bad_tensors import bad_in_words
 from .contents import tensors_in
 from .resumed import Resumed
-from .written import bad_in_words, path_of
+from .target_path import path_of
 
 MOST_READS = 64
 _SCALER = {"scale", "growth_factor", "backoff_factor"}  # keys of what GradScaler.state_dict returns

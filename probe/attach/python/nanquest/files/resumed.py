@@ -11,7 +11,7 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from ..pytorch.optimizers import parameters_of, rates_of
 from ..pytorch.values import largest, plain_part
-from .written import bad_in_words
+from .bad_tensors import bad_in_words
 
 UPDATES = 2  # that are looked at: a scheduler that begins anew sets its rate after the first
 FAR = 2.0  # one step of a warm-up at most doubles a rate

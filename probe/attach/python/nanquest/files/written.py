@@ -1,12 +1,12 @@
-"""Looks at what the program writes to disk, before it is written: weights, buffers and moments with NaN or Inf, and copies of them.
+"""Looks at what the program writes to disk, while it is written (with refuse, before): weights, buffers and moments with NaN or Inf, and copies of them.
 
 A failure here never harms the write: then files are no longer looked at, and one line says so.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import os
-import sys
 import threading
 
 import torch
@@ -19,57 +19,21 @@ from ..pytorch.guarded import elsewhere
 from ..pytorch.names import is_plain
 from ..pytorch.shards import own_part
 from ..tell.findings import BAD_CHECKPOINT
+from .bad_tensors import BadTensors
 from .clean_files import CleanFiles
 from .contents import tensors_in
+from .counting import Counting
 from .state_names import StateNames
-
-_FRAMES = 16  # callers that are asked for the path of what is written into a buffer
-_PATHS = ("path", "filepath", "filename", "file_path", "save_path", "checkpoint_path", "ckpt_path", "output_path", "file")
+from .target_path import path_of
 
 
-def path_of(target) -> str:
-    """The path that a program writes to, as far as it can be known: of a path, an open file, or a buffer whose writer names it; else ""."""
-    if isinstance(target, (str, os.PathLike)):
-        return os.fspath(target)
-    if isinstance(name := getattr(target, "name", None), str):
-        return name
-    frame = sys._getframe(1)
-    for _ in range(_FRAMES):
-        if (frame := frame.f_back) is None:
-            break
-        if frame.f_globals.get("__name__", "").startswith(("torch.", "nanquest.")):
-            continue
-        for name in _PATHS:
-            if isinstance(value := frame.f_locals.get(name), (str, os.PathLike)):
-                return os.fspath(value)
-    return ""
-
-
-def bad_in_words(shown: str, elements: int, nan: int, inf: int, more: int) -> str:
-    """Like "0.weight has 3 NaN in 128 values (2 more tensors are bad)"."""
-    counts = " and ".join(f"{number} {what}" for number, what in ((nan, "NaN"), (inf, "Inf")) if number)
-    others = f" ({more} more {'tensors are' if more > 1 else 'tensor is'} bad)" if more else ""
-    return f"{shown} has {counts} in {elements} values{others}"
-
-
-class _Bad:
-    """The first bad tensor of a file, and how many more there are."""
-
-    def __init__(self, rows):
-        (self.found, self.entry, self.nan, self.inf), self.more = rows[0], len(rows) - 1
-        known = [entry for _, entry, _, _ in rows if entry is not None]
-        self._since = next((entry for entry in known if entry.since >= 0), None)
-
-    def in_words(self, step, incidents) -> str:
-        """`step`: the one that runs, None on another thread."""
-        text = bad_in_words(self.found.shown, self.found.tensor.numel(), self.nan, self.inf, self.more)
-        if self._since is not None:
-            file = incidents.get(self._since.since)
-            text += f", bad since step {self._since.since}"
-            text += f", written by {self._since.op}" if self._since.op else ""
-            return text + (f" ({shorter(file)})" if file else "")
-        own = step is not None and self.entry is not None and self.entry.memory == self.found.tensor.untyped_storage().data_ptr()
-        return text + (f", last written by {self.entry.op} in step {step}" if own and self.entry.op else "")
+@dataclasses.dataclass
+class _Look:
+    path: str
+    here: bool  # on the training thread
+    state: list  # [(Found, Entry or None)] of the program's state in the file
+    counting: Counting
+    bad: list = dataclasses.field(default_factory=list)
 
 
 class Writes:
@@ -91,10 +55,10 @@ class Writes:
                 return own(*args, **kwargs)
             self._inside.write = True
             try:
-                seen = self._before(value_of, target_of, args, kwargs)
+                look = self._before(value_of, target_of, args, kwargs)
                 result = own(*args, **kwargs)
-                if seen:
-                    self._safely(self.files.clean, seen)
+                if look is not None:
+                    self._safely(self._after, look)
                 return result
             finally:
                 self._inside.write = False
@@ -115,16 +79,27 @@ class Writes:
             say(f"files are no longer looked at when they are written: {type(error).__name__}: {' '.join(str(error).split())[:200]}")
             return None
 
-    def _before(self, value_of, target_of, args, kwargs) -> str:
-        """The path, if the file is clean and its path is known."""
+    def _before(self, value_of, target_of, args, kwargs):
+        """A _Look whose tensors are read while the file is written, None if there is nothing to look at. What is to be refused is looked
+        at now."""
 
-        def look():
+        def begin():
             if torch.compiler.is_compiling() or elsewhere():
-                return ""
+                return None
             path = path_of(target_of(args, kwargs))
-            return self.look(value_of(args, kwargs), path)
+            look = self._look(value_of(args, kwargs), path)
+            if look is not None and self._refuses:
+                self._judge(look)
+            return look
 
-        return self._safely(look) or ""
+        return self._safely(begin)
+
+    def _after(self, look) -> None:
+        """The file is written."""
+        if not self._refuses:
+            self._judge(look)
+        if look.path and not look.bad:
+            self.files.clean(look.path)
 
     def names(self) -> StateNames:
         """Of the program's state, as it is now. Another thread than the training one gets what is known already."""
@@ -137,23 +112,22 @@ class Writes:
         if self._names is None and not self._off:
             self._safely(self.names)
 
-    def look(self, value, path: str) -> str:
-        """Looks at what is about to be written. Returns `path` if state was found and all of it is finite, else ""."""
+    def _look(self, value, path: str):
         found = tensors_in(value)
         if not found or "grad" in os.path.basename(path).lower():
-            return ""
+            return None
         names, here = self.names(), self._attachment.on_training_thread()
         state = names.state_among(found, memory=here)
-        if not state:
-            return ""
-        numbers = self._attachment.ops.non_finite([it.tensor.detach() for it, _ in state])
-        bad = [(it, entry, nan, inf) for (it, entry), nan, inf in zip(state, numbers[::2], numbers[1::2]) if nan or inf]
+        tensors = [it.tensor.detach() for it, _ in state]
+        return _Look(path, here, state, Counting(self._attachment.ops, tensors, beside=not self._refuses)) if state else None
+
+    def _judge(self, look) -> None:
+        numbers = look.counting.result()
+        bad = [(it, entry, nan, inf) for (it, entry), nan, inf in zip(look.state, numbers[::2], numbers[1::2]) if nan or inf]
         bad = [row for row in bad if row[1] is None or not row[1].may_be_meant(row[2])]
-        bad = [row for row in bad if not here or not self._is_gradient(*row)]
-        if not bad:
-            return path
-        self._is_bad(_Bad(bad), path)
-        return ""
+        look.bad = [row for row in bad if not look.here or not self._is_gradient(*row)]
+        if look.bad:
+            self._is_bad(BadTensors(look.bad), look.path)
 
     def _is_gradient(self, found, entry, nan, inf) -> bool:
         """Whether it is a weight's gradient, or a copy of one: as bad as that, and not as bad as the weight itself."""
@@ -168,7 +142,7 @@ class Writes:
                 return counts[:2] == [nan, inf] != counts[2:]
         return False
 
-    def _is_bad(self, bad: _Bad, path: str) -> None:
+    def _is_bad(self, bad: BadTensors, path: str) -> None:
         if path:
             self.files.bad(path, written=not self._refuses)
         clean = self.files.last(path) if path else ""
