@@ -2,12 +2,13 @@
 
 import json
 
-from attached import NIGHT, PROGRAMS, AttachTest, by_day, main
+from attached import ALWAYS, NIGHT, PROGRAMS, AttachTest, by_day, main
 
 LEARNS = PROGRAMS / "learns"
 CUT = ("NO_GRADIENT", "body.0.weight", "2 of 4 weights of AdamW have had no gradient in 48 updates")
 NONE = "no weight has had a gradient in 48 updates of "
 SWALLOWED = "have not changed by a bit in 48 updates although their gradients are not 0"
+STUCK = "averages of weights in bfloat16 have not moved in 16 updates (first: of 0.weight), although "
 AGAIN = "activations that checkpointing computes again in backward are not those of forward ("
 # Program -> label, first weight, part of the line.
 PLANTED = {
@@ -32,12 +33,15 @@ PLANTED = {
     "flushed_sgd": ("UNDERFLOW", "2.weight", "gradients are flushed to zero by float16 (2.weight "),
     "flushed_adam": ("UNDERFLOW", "2.weight", "gradients are flushed to zero by float16 (2.weight "),
     "flushed_all": ("UNDERFLOW", "0.weight", "the gradients of 6 of 6 weights of SGD hold zeros only (first: 0.weight): aten::_to_copy"),
+    "average_in_bf16": ("STATE_PRECISION", "0.weight", STUCK + "aten::_foreach_lerp_ writes them"),
+    "average_in_a_closure": ("STATE_PRECISION", "0.weight", STUCK + "aten::_foreach_lerp_ writes them"),
+    "own_average_in_bf16": ("STATE_PRECISION", "0.weight", STUCK + "aten::add_ writes them"),
     "dropout_not_kept": ("WRONG_GRADIENT", "1.noise", AGAIN),
     "dropout_not_kept_reentrant": ("WRONG_GRADIENT", "1", AGAIN),
     "noise_of_numpy": ("WRONG_GRADIENT", "1.noise", AGAIN),
     "norms_in_bf16": ("SWALLOWED_UPDATE", "1.weight", f"2 of 6 weights of AdamW {SWALLOWED} (first: 1.weight)"),
 }
-BY_DAY = ("detach", "left_out_head", "dead_relu", "bf16_adam", "never_cleared", "scale_stays", "flushed_adam", "dropout_not_kept", "dropout_not_kept_reentrant")
+BY_DAY = ("detach", "left_out_head", "dead_relu", "bf16_adam", "never_cleared", "scale_stays", "flushed_adam", "dropout_not_kept", "dropout_not_kept_reentrant", "average_in_bf16")
 
 
 class LearningTest(AttachTest):
@@ -48,7 +52,7 @@ class LearningTest(AttachTest):
         for name in by_day(BY_DAY, [name for name in PLANTED if name not in BY_DAY]):
             with self.subTest(name=name):
                 label, first, words = PLANTED[name]
-                process = self.observed(LEARNS / "planted.py", name, run_dir=name, options=("--watch-every", 50))
+                process = self.observed(LEARNS / "planted.py", name, run_dir=name, options=("--watch-every", 50, *ALWAYS))
                 self.assert_exit(process)
                 said = [line for line in self.probes_lines(process) if line.startswith("nanquest: step ")]
                 self.assertEqual(len(said), 1, process.stderr)
@@ -65,7 +69,7 @@ class LearningTest(AttachTest):
         self.assertGreater(len(names), 20)
         for run in [[name] for name in names] if NIGHT else [names]:
             with self.subTest(run=run):
-                process = self.observed(LEARNS / "healthy.py", *run, run_dir="-".join(run)[:20], options=("--watch-every", 50))
+                process = self.observed(LEARNS / "healthy.py", *run, run_dir="-".join(run)[:20], options=("--watch-every", 50, *ALWAYS))
                 self.assert_exit(process)
                 self.assertEqual(process.stdout.split(), run)
                 self.assertEqual(self.findings("-".join(run)[:20]), [], process.stderr)

@@ -382,7 +382,52 @@ def checkpointed(dtype=torch.float32, micro_batches=1, **settings):
         optimizer.step()
 
 
+def averaged(decay, of_average):
+    """An average of a model in bf16 that moves: it is in fp32, or its decay lets it."""
+    model = mlp().bfloat16()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    average = [p.detach().to(of_average) for p in model.parameters()]
+    for _ in range(STEPS):
+        x, y = rows()
+        update(optimizer, F.mse_loss(model(x.bfloat16()), y.bfloat16()))
+        with torch.no_grad():
+            for a, p in zip(average, model.parameters()):
+                a.lerp_(p.to(of_average), 1 - decay)
+
+
+def all_gathered():
+    """Weights in bf16 that are written from those in fp32, and stay for long: they are no average."""
+    model = mlp().bfloat16()
+    copies = [p.detach().float().clone().requires_grad_() for p in model.parameters()]
+    served = [p.detach().clone() for p in model.parameters()]
+    optimizer = torch.optim.SGD(copies, lr=1e-6)
+    for _ in range(STEPS):
+        x, y = rows()
+        F.mse_loss(model(x.bfloat16()), y.bfloat16()).backward()
+        for c, p in zip(copies, model.parameters()):
+            c.grad, p.grad = p.grad.float(), None
+        optimizer.step()
+        with torch.no_grad():
+            for c, p, s in zip(copies, model.parameters(), served):
+                p.copy_(c)
+                s.copy_(c + 1)
+
+
+def reference_in_bf16():
+    """Another model's answers are wanted, and it stays on purpose."""
+    model = mlp().bfloat16()
+    reference = copy.deepcopy(model).requires_grad_(False)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    for _ in range(STEPS):
+        x, _ = rows()
+        update(optimizer, F.mse_loss(model(x.bfloat16()), reference(x.bfloat16()) + 1))
+
+
 HEALTHY = {
+    "average_in_fp32": lambda: averaged(0.9999, torch.float32),
+    "fast_average": lambda: averaged(0.9, torch.bfloat16),
+    "all_gathered": all_gathered,
+    "reference_in_bf16": reference_in_bf16,
     "checkpointed": lambda: checkpointed(use_reentrant=False),
     "checkpointed_whole": lambda: checkpointed(use_reentrant=True),
     "checkpointed_bf16": lambda: checkpointed(torch.bfloat16, micro_batches=3, use_reentrant=False),

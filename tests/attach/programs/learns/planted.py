@@ -7,6 +7,7 @@ import numpy
 import torch
 from torch import nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch.utils.checkpoint import checkpoint
 
 torch.manual_seed(3)
@@ -192,7 +193,45 @@ def checkpointed(noise, **settings):
     train(model, torch.optim.Adam(model.parameters(), lr=1e-3))
 
 
+def averaged(average_of, decay, closure=False):
+    """An average in the format of the weights."""
+    model = mlp(torch.bfloat16, width=32)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    update = average_of(model, decay)
+
+    def gradients():
+        x, y = rows(torch.bfloat16)
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(model(x), y)
+        loss.backward()
+        return loss
+
+    for _ in range(STEPS):
+        if closure:
+            optimizer.step(gradients)
+        else:
+            gradients()
+            optimizer.step()
+        with torch.no_grad():
+            update()
+
+
+def torchs_average(model, decay):
+    average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(decay))
+    update = average.update_parameters
+    update(model)  # the first one copies
+    return lambda: update(model)
+
+
+def own_average(model, decay):
+    shadow = {name: p.detach().clone() for name, p in model.named_parameters()}
+    return lambda: [shadow[name].mul_(decay).add_(p.data, alpha=1 - decay) for name, p in model.named_parameters()]
+
+
 PLANTED = {
+    "average_in_bf16": lambda: averaged(torchs_average, 0.9999),
+    "average_in_a_closure": lambda: averaged(torchs_average, 0.9999, closure=True),
+    "own_average_in_bf16": lambda: averaged(own_average, 0.9999),
     "dropout_not_kept": lambda: checkpointed(nn.Dropout(0.1), use_reentrant=False, preserve_rng_state=False),
     "dropout_not_kept_reentrant": lambda: checkpointed(nn.Dropout(0.1), use_reentrant=True, preserve_rng_state=False),
     "noise_of_numpy": lambda: checkpointed(NumPyNoise(), use_reentrant=False),

@@ -30,6 +30,7 @@ from ..pytorch.names import is_plain, unwrap
 from ..ranks import replicas
 from ..steps import drawn_batches
 from ..steps.program import known_program
+from ..steps.updates import closure_of
 from . import backward_passes, deepspeed, gradient_changes, pipelines, python_operators, rehearsal_role, state_only_updates
 
 OPTIMIZER = 3  # number of the phase in the library
@@ -54,6 +55,8 @@ def begin(attachment, module, args, kwargs):
     program = known_program()
     trained = program.trains(root)
     if trained:
+        if attachment.learning is not None:
+            attachment.learning.step_ends(program)
         by_hand = program.saw_model  # no optimizer has stepped since the last pass
         program.saw_model = True
         # A cell that is called with its own last output continues the same pass. An input that was computed from a weight outside
@@ -207,6 +210,8 @@ def before_step(attachment, optimizer, args, kwargs):
     if attachment.loads is not None:
         attachment.loads.before_update(program, optimizer)
     if attachment.learning is not None:
+        if callable(closure_of(args, kwargs)):
+            attachment.learning.step_ends(program)  # the model is called inside this update
         attachment.learning.before_update(program, optimizer)
     return program.updates.before(attachment, optimizer, args, kwargs)
 

@@ -15,6 +15,7 @@ from ..pytorch.names import leaves_below
 from ..pytorch.optimizers import parameters_of, rates_of
 from ..tell.findings import NOTHING_LEARNED
 from . import not_cleared, underflow
+from .averages import Averages
 from .no_gradient import NoGradient
 from .recomputed import Recomputed
 from .scaler import SkippingScalers
@@ -36,6 +37,7 @@ class Learning:
         self._here = None  # whether this rank looks, once that is asked
         self._gradients = NoGradient(attachment, self._say)
         self._swallowed = Swallowed(attachment, self._say)
+        self.averages = Averages(attachment, self._say)
         self.recomputed = Recomputed(attachment, self._say)
         self._scalers = SkippingScalers(attachment, self._say)
         self._follows = False  # whether leaves of backward passes are gathered
@@ -70,6 +72,11 @@ class Learning:
     def scaled_step(self, scaler, made: bool) -> None:
         """A loss scaler has let an update pass, or skipped it."""
         self._safely(self._scalers.stepped, scaler, made)
+
+    def step_ends(self, program) -> None:
+        """Another step is about to begin."""
+        if self.averages.waits:
+            self._safely(self.averages.step_ends, program)
 
     def before_update(self, program, optimizer) -> None:
         """Gradients are there, and nothing of the update has begun."""
@@ -131,6 +138,8 @@ class Learning:
             self._safely(self._swallowed.after_update, watch)
         if self._due(watch.made + 1):
             self._safely(self.recomputed.begin)
+        if self._due(watch.made):
+            self.averages.waits = watch.made
         if self._follows:
             self._gradients.leaves.clear()
             self._follows = any(other.without and other.made < LAST for other in self._of_all())

@@ -24,7 +24,7 @@ def can_try(optimizer) -> bool:
     return type(optimizer).__module__.startswith("torch.optim.") and type(optimizer).__name__ in _BY_ELEMENT
 
 
-def _half_units(values):
+def half_units(values):
     """Half the distance from each value to the next one of its format."""
     limits = torch.finfo(values.dtype)
     exponents = torch.frexp(values.float().abs().clamp(min=limits.tiny))[1] - 1
@@ -61,5 +61,5 @@ def in_fp32(ops, optimizer, group, parameter) -> InFp32 | None:
         if not has_gradient.any() or not moved.any():
             return InFp32(0.0, 0.0)
         own = sample(weight, _SAMPLE)
-        units = ((copy - before).abs() / _half_units(own))[moved].median()
+        units = ((copy - before).abs() / half_units(own))[moved].median()
         return InFp32(float(moved.sum() / has_gradient.sum()), float(units))

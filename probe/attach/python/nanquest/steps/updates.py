@@ -26,6 +26,11 @@ def _rate(groups) -> float:
     return number_in(groups[0].get("lr"), 0.0)
 
 
+def closure_of(args, kwargs):
+    """What Optimizer.step is to call for gradients, None if they are there."""
+    return args[1] if len(args) > 1 else kwargs.get("closure")
+
+
 class _Before:
     """Weights and state of an optimizer before a step that computes gradients more than once. If they are computed once, before the
     update, removing them is enough to skip it."""
@@ -64,8 +69,7 @@ class Updates:
         self.running = True
         if self._program.tells_batch:
             self._program.name_replaced()
-        closure = args[1] if len(args) > 1 else kwargs.get("closure")
-        follow = callable(closure)
+        follow = callable(closure := closure_of(args, kwargs))
         parameters, weights = self._written.of(optimizer)
         self._program.replicas.before_update(weights)
         policy = self._program.policy
