@@ -41,4 +41,7 @@ class SeriesWriter {
 /// this process or another, and after it was killed.
 Result<std::vector<SeriesTable>> read_series(const std::string& path);
 
+/// The same of its last `rows` rows at most, without reading those before: fewer while one is being written.
+Result<std::vector<SeriesTable>> read_series_end(const std::string& path, std::size_t rows);
+
 }  // namespace nanquest

@@ -16,8 +16,18 @@
 namespace nanquest {
 namespace {
 
-/// The rows from `from` on that are complete in every table.
-Result<std::vector<SeriesTable>> read_rows(const std::string& path, std::size_t from) {
+/// The number of rows of the longest table.
+std::size_t rows_of(const CheckedFile& file) {
+  std::size_t rows = 0;
+  for (const auto& [name, dataset] : file.datasets())
+    if (name.starts_with("history/") && name.ends_with("/values") && dataset.shape.size() == 2)
+      rows = std::max(rows, static_cast<std::size_t>(dataset.shape[0]));
+  return rows;
+}
+
+/// The rows from `from` on that are complete in every table; of these the last `most`.
+Result<std::vector<SeriesTable>> read_rows(const std::string& path, std::size_t from,
+                                           std::size_t most = std::numeric_limits<std::size_t>::max()) {
   const h5::Quiet quiet;
   Result<CheckedFile> file = CheckedFile::open(path, true);
   if (!file) return file.error();
@@ -32,6 +42,7 @@ Result<std::vector<SeriesTable>> read_rows(const std::string& path, std::size_t 
     return Error{ErrorCode::bad_file,
                  path + ": written in series format " + version + ", this program reads up to 1.x",
                  "use a newer nanquest"};
+  if (const std::size_t rows = rows_of(*file); rows > most) from = std::max(from, rows - most);
   TableFileReader tables(*file, ReaderLimits{}.max_rows);
   std::vector<SeriesTable> out;
   tables.read_history(out, from);
@@ -113,6 +124,10 @@ Result<SeriesNews> read_on(const std::string& path, SeriesPlace& place) {
 
 Result<std::vector<SeriesTable>> read_series(const std::string& path) {
   return guarded(path, [&] { return read_rows(path, 0); });
+}
+
+Result<std::vector<SeriesTable>> read_series_end(const std::string& path, std::size_t rows) {
+  return guarded(path, [&] { return read_rows(path, 0, rows); });
 }
 
 Result<SeriesNews> read_series_on(const std::string& path, SeriesPlace& place) {

@@ -47,6 +47,20 @@ void extend(std::vector<SeriesTable>& whole, const std::vector<SeriesTable>& mor
     whole[t].values.insert(whole[t].values.end(), more[t].values.begin(), more[t].values.end());
 }
 
+TEST(SeriesFollow, TheEndIsThatOfTheWholeSeries) {
+  TempDir dir;
+  Result<SeriesWriter> writer = write(dir / "s.h5", 9000);
+  ASSERT_TRUE(writer) << writer.error().text();
+  for (const std::size_t rows : {1u, 5u, 20000u}) {
+    const Result<std::vector<SeriesTable>> end = read_series_end(dir / "s.h5", rows);
+    ASSERT_TRUE(end) << end.error().text();
+    const std::size_t held = std::min<std::size_t>(rows, 9000);
+    ASSERT_EQ(end->at(0).rows(), held);
+    ASSERT_EQ(end->at(1).rows(), held);
+    EXPECT_EQ(end->at(0).values[0], static_cast<double>(9000 - held)) << "the first step of them";
+  }
+}
+
 TEST(SeriesFollow, AppendedRowsAloneAreRead) {
   TempDir dir;
   Result<SeriesWriter> writer = write(dir / "s.h5", 9000);  // more than a chunk

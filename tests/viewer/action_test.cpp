@@ -13,6 +13,8 @@ using testing::Driver;
 
 class Actions : public testing::OpenStory {
  protected:
+  /// Another thing is shown after it, with other actions (folder_ui_test.cpp).
+  static constexpr const char* kLeaves = "Runs of the folder";
   static std::set<std::string> names(Ui& ui) {
     std::set<std::string> out;
     for (const Action& action : ui.actions())
@@ -28,6 +30,7 @@ TEST_F(Actions, EachIsInTheListAndRunsFromIt) {
   EXPECT_GE(all.size(), 25u);
   for (const std::string& name : all) {
     if (name == "Back" || name == "Forward") continue;  // only after something was looked at
+    if (name == kLeaves) continue;
     first.press(ImGuiKey_P, ImGuiMod_Ctrl);
     first.frame(2);
     first.type(name.c_str());
@@ -54,7 +57,7 @@ TEST_F(Actions, KeysRunWhatTheListSaysTheyDo) {
   driver.frame(2);
   std::set<int> chords;
   for (const Action& action : driver.ui().actions()) {
-    if (action.chord == 0) continue;
+    if (action.chord == 0 || action.name == kLeaves) continue;
     EXPECT_TRUE(chords.insert(action.chord).second) << action.name << ": two on the same keys";
     session().select_op(30);
     driver.frame(2);

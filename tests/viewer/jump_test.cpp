@@ -1,7 +1,9 @@
 // Following links from a panel's text to other panels: links, the strip, back and forward.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <string>
 
 #include "probe/snapshot/atomic_file.h"
 #include "probe/snapshot/run_dir.h"
@@ -78,6 +80,31 @@ TEST_F(Jump, ATapOfAltAndLeftGoesBack) {
     driver.frame(4);
     EXPECT_EQ(session().selection().op, 3) << (at_once ? "between two frames" : "a frame each");
   }
+}
+
+/// What nanquest-replay repro says names three files by their whole paths.
+TEST_F(Jump, ALongMessageCoversNoMenu) {
+  Driver driver(session(), Panel::all);
+  driver.frame(4);
+  driver.ui().state().message = "made in 1 s: " + std::string(400, 'x');
+  driver.frame(2);
+  const ImU32 muted = ImGui::GetColorU32(colour().muted), text = ImGui::GetColorU32(ImGuiCol_Text);
+  const float bar = ImGui::GetMainViewport()->WorkPos.y - ImGui::GetMainViewport()->Pos.y;
+  float title = 0;
+  int over = 0, beyond = 0;
+  const auto each = [](const auto& look) {
+    for (const ImDrawList* list : ImGui::GetDrawData()->CmdLists)
+      for (const ImDrawVert& v : list->VtxBuffer) look(v);
+  };
+  each([&](const ImDrawVert& v) {
+    if (v.pos.y < bar / 2 && v.col == text) title = std::max(title, v.pos.x);
+  });
+  each([&](const ImDrawVert& v) {
+    if (v.pos.y < bar / 2 && v.col == muted) ++(v.pos.x < title ? over : beyond);
+  });
+  EXPECT_GT(title, 300);
+  EXPECT_LE(over, 8) << "the bar before the title alone";
+  EXPECT_GT(beyond, 40) << "the beginning of the message";
 }
 
 TEST_F(Jump, F1ShowsTheKeys) {

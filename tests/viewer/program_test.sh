@@ -31,6 +31,10 @@ case "$3" in
     "$make_run" "$dir/again" > /dev/null
     expect 0 "story and again are equal in all 132 steps" "$viewer" "$dir/story" --compare "$dir/again" --text runs
     expect 0 "kind,what,story,again" "$viewer" "$dir/story" --compare "$dir/again" --csv runs
+    mkdir "$dir/night"; "$make_run" "$dir/night/a" > /dev/null; "$make_run" "$dir/night/deep/b" > /dev/null
+    expect 0 "2 runs in night" "$viewer" "$dir/night" --text
+    expect 0 "deep/b  FP16_OVERFLOW" "$viewer" "$dir/night" --text runs
+    expect 0 "run,cause,incidents,last_step,written" "$viewer" "$dir/night" --csv runs
     expect 0 "nanquest-viewer runs/story" "$viewer" --help
     expect 0 "Panels: verdict, timeline, norms, trace, batch, tensor, ranks, runs or all" "$viewer" --help
     expect 0 "  curves: how it came" "$viewer" --help
@@ -59,6 +63,11 @@ case "$3" in
     expect 2 "no power of two" "$viewer" "$dir/story" --text tensor --what-if fp16:3; one_line
     expect 2 "choose one of fp32" "$viewer" "$dir/story" --text tensor --what-if fp12; one_line
     expect 2 "no incident at step" "$viewer" "$dir/story" --text verdict --step 5; one_line
+    mkdir "$dir/night"; "$make_run" "$dir/night/a" > /dev/null
+    for of_one in "--text verdict" "--csv norms" "--report $dir/r.html" "--text --step 131" "--compare $dir/story --text runs"; do
+      expect 2 "night: is a folder of 1 run (give one of them" "$viewer" "$dir/night" $of_one; one_line
+    done
+    expect 2 "night: is a folder of runs" "$viewer" "$dir/story" --compare "$dir/night" --text runs; one_line
     expect 2 "" "$viewer" --no-such-flag
     # A child that does not come back: a sentence of every file, and what needs none of them is shown.
     expect 3 "step-00000131.r0.h5: the reader did not end within its time (it is not opened" "$viewer" "$dir/story" --sandbox --sandbox-seconds 0 --text trace; one_line

@@ -65,6 +65,16 @@ Status select(Session& session, const Arguments& a) {
             "choose grad_norm, weight_norm, update_ratio, grad_amax or weight_amax");
 }
 
+Status check_folder(const Session& session, const Arguments& a, Panel panel) {
+  const bool selects = a.step || a.op || a.element || !a.layer.empty() || !a.tensor.empty() ||
+                       !a.what_if.empty() || !a.statistic.empty() || !a.compare.empty();
+  const bool lists = a.report.empty() && (panel == Panel::all || panel == Panel::runs);
+  if (lists && !selects) return {};
+  return Error{ErrorCode::usage,
+               session.path() + ": is a folder of " + counted(session.folder()->runs.size(), "run"),
+               "give one of them; --text lists them"};
+}
+
 Status check_shown(const Session& session, Panel panel) {
   const auto lacks = [&](const PanelInfo& info) {
     if (info.panel != panel) return false;

@@ -17,7 +17,9 @@ class Follower {
  public:
   void look(UiState& state) {
     const auto now = Clock::now();
-    if (!state.follow || now < next_ || state.loader->busy() || state.session.is_nothing()) return;
+    if (!state.follow || now < next_ || state.loader->busy() ||
+        (state.session.is_nothing() && state.session.folder() == nullptr))
+      return;
     next_ = now + std::max<Clock::duration>(std::chrono::seconds(1), spent_->load() * 20);
     const auto poll = [spent = spent_](Session& session) {
       const auto start = Clock::now();

@@ -36,6 +36,14 @@ std::string run_around(const std::string& snapshot) {
   return is_place && list_run(run.string()) ? run.string() : "";
 }
 
+std::string folder_above(const Session& session) {
+  if (!session.is_run() && session.folder() == nullptr) return "";
+  std::error_code ec;
+  const fs::path here = fs::absolute(session.path(), ec).lexically_normal();
+  const fs::path above = (here.has_filename() ? here : here.parent_path()).parent_path();
+  return ec || above == here ? "" : above.string();
+}
+
 Status folder_is_there(const std::string& path) {
   const fs::path folder = fs::path(path).parent_path();
   std::error_code ec;
@@ -45,6 +53,14 @@ Status folder_is_there(const std::string& path) {
 }
 
 Status may_write(const Session& session, const std::string& path) {
+  if (const RunFolder* folder = session.folder(); folder != nullptr) {
+    for (const RunLine& run : folder->runs)
+      if (inside(whole(path), whole(run.path)))
+        return Error{ErrorCode::usage,
+                     path + " lies in " + whole(run.path).string() + ", and nothing is written into a run",
+                     "name another folder"};
+    return {};
+  }
   const std::string run = session.is_run() ? session.path() : run_around(session.path());
   const std::string kept = run.empty() ? session.path() : run;
   if (!inside(whole(path), whole(kept))) return {};

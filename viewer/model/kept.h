@@ -16,6 +16,9 @@ std::string whole_path(const std::string& path);
 /// one that was moved out of its run. Reads the file system.
 std::string run_around(const std::string& snapshot);
 
+/// The folder above a run or a folder of runs; "" if there is none. Compares names only.
+std::string folder_above(const Session& session);
+
 /// A picture or report is only written into an existing folder: `bad_file` otherwise, because it is probably
 /// a typing error. Reads the file system.
 Status folder_is_there(const std::string& path);

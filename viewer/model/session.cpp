@@ -57,7 +57,14 @@ Result<Session> Session::open(const std::string& path, Progress* progress) {
   if (!session.is_run_ && !fs::is_regular_file(status) && !has_verdict)
     return Error{ErrorCode::bad_file, path + ": neither a directory nor a file",
                  "give a run directory or a snapshot"};
-  if (Status loaded = session.load(); !loaded) return loaded.error();
+  if (Status loaded = session.load(); !loaded) {
+    Result<RunFolder> folder =
+        session.is_run_ ? read_run_folder(path, progress) : Result<RunFolder>(loaded.error());
+    if (!folder) return loaded.error();
+    Session of_runs = nothing(path, folder->headline());
+    of_runs.folder_ = std::make_shared<RunFolder>(std::move(folder).value());
+    return of_runs;
+  }
   session.start_selection();
   session.progress_ = nullptr;
   return session;

@@ -28,6 +28,7 @@
 #include "viewer/model/note.h"
 #include "viewer/model/progress.h"
 #include "viewer/model/rehearsed.h"
+#include "viewer/model/run_folder.h"
 #include "viewer/model/run_series.h"
 #include "viewer/model/selection.h"
 #include "viewer/model/side_by_side.h"
@@ -40,7 +41,8 @@ class Session {
   /// Opens a run directory (or its manifest) or a snapshot; a replay's file (".json", ".replay.h5") opens its
   /// snapshot, and a verdict alone is enough. `bad_file` for anything else. `opens_before` decides which of a
   /// run's incidents is opened; one with neither a readable snapshot nor verdict is skipped
-  /// (IncidentEntry::error) if another can be read. `progress`, if given, is updated and may stop it: then
+  /// (IncidentEntry::error) if another can be read. A directory that is no run but holds some gives a session
+  /// without data and with a `folder`. `progress`, if given, is updated and may stop it: then
   /// the result is invalid.
   static Result<Session> open(const std::string& path, Progress* progress = nullptr);
   /// A session without data, while it is being read or if it could not be. `why`: a sentence, or "" while it
@@ -49,6 +51,8 @@ class Session {
   /// True for the result of `nothing`; `nothing_because` is its sentence.
   bool is_nothing() const { return nothing_; }
   const std::string& nothing_because() const { return nothing_because_; }
+  /// The runs of a directory that is no run itself; null for everything else.
+  const RunFolder* folder() const { return folder_.get(); }
   /// Reports progress of later readings to this; null for none. Must outlive them.
   void report_to(Progress* progress) { progress_ = progress; }
   Progress* progress() const { return progress_; }
@@ -211,6 +215,7 @@ class Session {
   Status load();
   Status reload_own();
   bool poll_own();
+  bool poll_folder();
   bool poll_other();
   void compare_again();
   void load_incident(int row);
@@ -247,6 +252,7 @@ class Session {
 
   std::string path_, title_, replay_command_, nothing_because_;
   bool is_run_ = false, nothing_ = false;
+  Read<RunFolder> folder_;
   Read<RunListing> listing_ = std::make_shared<RunListing>();
   std::optional<Manifest> manifest_;
   std::string manifest_error_, incident_error_, rehearsed_error_, tensor_error_, lost_;

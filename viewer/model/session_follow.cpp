@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "viewer/model/file_stamp.h"
+#include "viewer/model/run_state.h"
 #include "viewer/model/session.h"
 
 namespace nanquest::viewer {
@@ -93,11 +94,7 @@ Session::Stamps Session::stamps() const {
 }
 
 void Session::note_written() {
-  std::error_code ec;
-  written_ = fs::last_write_time(manifest_path(path_), ec);
-  if (ec) written_ = fs::file_time_type::min();
-  for (const SeriesFile& file : listing_->series)
-    if (const auto time = fs::last_write_time(file.path, ec); !ec) written_ = std::max(written_, time);
+  written_ = last_written(*listing_);
 }
 
 /// False if it can't be read, or if it lists other incidents than before.
@@ -116,8 +113,17 @@ bool Session::read_manifest_again() {
   return true;
 }
 
+bool Session::poll_folder() {
+  Result<RunFolder> now = read_run_folder(path_);
+  if (!now || *now == *folder_) return false;
+  nothing_because_ = now->headline();
+  folder_ = std::make_shared<RunFolder>(std::move(now).value());
+  note_reading();
+  return true;
+}
+
 bool Session::poll_own() {
-  if (nothing_) return false;
+  if (nothing_) return folder_ != nullptr && poll_folder();
   auto listing = std::make_shared<RunListing>(*listing_);
   std::string where = gone(path_, is_run_, *listing);
   listing_ = std::move(listing);
@@ -145,6 +151,8 @@ Status Session::compare_with(const std::string& path) {
   } else {
     Result<Session> opened = open(path, progress_);
     if (!opened) return opened.error();
+    if (opened->folder() != nullptr)
+      return Error{ErrorCode::usage, path + ": is a folder of runs", "name one of them"};
     other_ = std::make_shared<const Session>(std::move(opened).value());
   }
   compare_again();

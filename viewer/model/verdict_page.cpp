@@ -10,6 +10,7 @@
 #include "probe/trace/names.h"
 #include "replay/verdict/confidence.h"
 #include "replay/verdict/sentences.h"
+#include "viewer/model/findings.h"
 #include "viewer/model/health.h"
 #include "viewer/model/numbers.h"
 #include "viewer/model/verdict_words.h"
@@ -147,11 +148,16 @@ const std::string kNothingToShow = "no ops and tensors can be shown: ";
 /// What is known if neither verdict nor snapshot can be shown.
 void fill_nothing_open(VerdictPage& page, const Session& session) {
   const IncidentEntry* entry = session.entry();
-  if (entry == nullptr) {
+  if (session.folder() != nullptr) {
+    page.headline = session.folder()->headline();
+  } else if (entry == nullptr) {
     const auto& manifest = session.manifest();
     page.headline = session.incidents().empty()
                         ? steps_text(session.series_words(), manifest ? manifest->world_size : 1)
                         : "No incident is open";
+    if (manifest && !manifest->findings.empty())
+      page.headline += "; " + counted(manifest->findings.size(), "finding");
+    page.facts = finding_facts(session);
     for (Fact& fact : health_facts(session)) page.facts.push_back(std::move(fact));
   } else if (entry->snapshot == Snapshot::here) {
     page.headline = session.incident_error();

@@ -1,5 +1,6 @@
 #include "viewer/panels/frame.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "imgui.h"
@@ -8,11 +9,18 @@
 #include "viewer/panels/reading.h"
 #include "viewer/panels/strip.h"
 #include "viewer/ui/style.h"
+#include "viewer/ui/widgets.h"
 
 namespace nanquest::viewer {
 #define PANEL(name, title, place, needs) std::unique_ptr<PanelView> name##_view();
 #include "viewer/panels/list.inc"
 #undef PANEL
+
+namespace {
+
+constexpr const char* kDockSpace = "nanquest layout";
+
+}  // namespace
 
 Ui::Ui(Session& session, UiOptions options, Loader* loader) : state_(session, std::move(options), loader) {
   state_.on_other_run = [this] { begin_anew(); };
@@ -92,9 +100,14 @@ void Ui::draw_menu(const std::vector<Action>& actions) {
                            : !state_.message.empty() ? state_.message
                            : state_.options.still    ? ""
                                                      : "Ctrl+P lists all actions";
-  const float width = ImGui::CalcTextSize(hint.c_str()).x;
-  ImGui::SameLine(ImGui::GetWindowWidth() - width - 2 * ImGui::GetStyle().WindowPadding.x);
-  ImGui::TextColored(lost.empty() ? colour().muted : colour().orange, "%s", hint.c_str());
+  // What came of a replay may be long: it is cut where the title ends.
+  ImGui::SameLine(0, ImGui::GetFontSize());
+  const float end = ImGui::GetWindowWidth() - 2 * ImGui::GetStyle().WindowPadding.x;
+  const float width = std::min(ImGui::CalcTextSize(hint.c_str()).x, end - ImGui::GetCursorPosX());
+  ImGui::SetCursorPosX(end - width);
+  ImGui::PushStyleColor(ImGuiCol_Text, lost.empty() ? colour().muted : colour().orange);
+  clipped_text(hint, width + 0.5f);
+  ImGui::PopStyleColor();
   ImGui::EndMainMenuBar();
 }
 
@@ -105,26 +118,36 @@ void Ui::draw_panel(Panel panel) {
     view(panel).draw(state_);
 }
 
-void Ui::draw_panels() {
+/// A window without a frame that fills the viewport.
+void Ui::draw_alone(const char* title, const std::function<void()>& draw) {
   const ImGuiViewport& viewport = *ImGui::GetMainViewport();
-  if (state_.options.panel != Panel::all) {
-    ImGui::SetNextWindowPos(viewport.WorkPos);
-    ImGui::SetNextWindowSize(viewport.WorkSize);
-    ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 0);
-    ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(18, 14));
-    for (const PanelInfo& entry : all_panels()) {
-      if (entry.panel != state_.options.panel) continue;
-      if (ImGui::Begin(
-              entry.title, nullptr,
-              ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings))
-        draw_panel(entry.panel);
-      ImGui::End();
-    }
-    ImGui::PopStyleVar(2);
-    return;
-  }
+  ImGui::SetNextWindowPos(viewport.WorkPos);
+  ImGui::SetNextWindowSize(viewport.WorkSize);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 0);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(18, 14));
+  constexpr ImGuiWindowFlags flags =
+      ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings;
+  if (ImGui::Begin(title, nullptr, flags)) draw();
+  ImGui::End();
+  ImGui::PopStyleVar(2);
+}
+
+void Ui::draw_panels() {
+  if (state_.session.folder() != nullptr) {
+    focused_ = Panel::runs;
 #ifdef IMGUI_HAS_DOCK
-  const ImGuiID space = ImGui::GetID("nanquest layout");
+    // The panels of the next run stand where those of the last one did.
+    if (layout_made_)
+      ImGui::DockSpaceOverViewport(ImGui::GetID(kDockSpace), ImGui::GetMainViewport(),
+                                   ImGuiDockNodeFlags_KeepAliveOnly);
+#endif
+    return draw_alone("Runs of a folder", [this] { folder_.draw(state_); });
+  }
+  if (const Panel panel = state_.options.panel; panel != Panel::all)
+    return draw_alone(info_of(panel).title, [&] { draw_panel(panel); });
+  const ImGuiViewport& viewport = *ImGui::GetMainViewport();
+#ifdef IMGUI_HAS_DOCK
+  const ImGuiID space = ImGui::GetID(kDockSpace);
   const bool unknown = ImGui::DockBuilderGetNode(space) == nullptr;  // nothing was remembered
   if (!layout_made_ && (unknown || forget_layout_)) {
     build_layout(space, viewport.WorkSize, *layout_);

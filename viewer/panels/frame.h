@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "viewer/model/strip.h"
 #include "viewer/panels/action.h"
 #include "viewer/panels/finder.h"
+#include "viewer/panels/folder.h"
 #include "viewer/panels/layouts.h"
 #include "viewer/panels/notes.h"
 #include "viewer/panels/open_dialog.h"
@@ -37,6 +39,8 @@ class Ui {
   /// One frame: menu, shortcuts, panels.
   void draw();
   UiState& state() { return state_; }
+  /// The list of runs, of a session with a folder.
+  FolderView& folder() { return folder_; }
   /// What a panel draws with, and its memory.
   PanelView& view(Panel panel) { return *views_[static_cast<std::size_t>(panel)]; }
   /// All actions that are possible now, in the order of menus.
@@ -81,6 +85,7 @@ class Ui {
   void draw_help(const std::vector<Action>& actions);
   void draw_panels();
   void draw_panel(Panel panel);
+  void draw_alone(const char* title, const std::function<void()>& draw);
   bool asks() const;
   void draw_finders(const std::vector<Action>& actions);
   void run(const Action& action);
@@ -101,6 +106,7 @@ class Ui {
   bool unread_ = false;  ///< a replay has ended, and its files were not read since
   const LayoutInfo* layout_ = all_layouts().data();
   std::vector<std::unique_ptr<PanelView>> views_;  ///< in the order of the list
+  FolderView folder_;
   Panel focused_ = Panel{};
   Trail trail_;
   Strip strip_;

@@ -4,6 +4,7 @@
 
 #include "imgui.h"
 #include "imgui_internal.h"
+#include "viewer/model/kept.h"
 #include "viewer/model/strip.h"
 #include "viewer/panels/frame.h"
 #include "viewer/panels/page_text.h"
@@ -98,7 +99,12 @@ void Ui::add_go(std::vector<Action>& out) {
                        bool repeats = false) {
     out.push_back({"Go", name, chord, std::move(run), repeats});
   };
-  add("Find", ImGuiMod_Ctrl | ImGuiKey_F, [this] { search_.open(); });
+  if (state_.session.folder() != nullptr)
+    add("Search the runs", ImGuiMod_Ctrl | ImGuiKey_F, [this] { folder_.search(); });
+  else
+    add("Find", ImGuiMod_Ctrl | ImGuiKey_F, [this] { search_.open(); });
+  if (const std::string above = folder_above(state_.session); !above.empty())
+    add("Runs of the folder", ImGuiMod_Alt | ImGuiKey_UpArrow, [this, above] { state_.open(above); });
   if (trail_.can_go_back()) add("Back", ImGuiMod_Alt | ImGuiKey_LeftArrow, [this] { go_to(trail_.back()); });
   if (trail_.can_go_forward())
     add("Forward", ImGuiMod_Alt | ImGuiKey_RightArrow, [this] { go_to(trail_.forward()); });

@@ -1,6 +1,7 @@
 #include <sstream>
 
 #include "viewer/model/numbers.h"
+#include "viewer/model/run_state.h"
 #include "viewer/model/session.h"
 #include "viewer/panels/records.h"
 
@@ -25,9 +26,21 @@ std::string comparison_csv(const Comparison& c) {
   return out.str();
 }
 
+/// Of a folder: a line a run, with its path.
+std::string folder_csv(const RunFolder& folder) {
+  std::ostringstream out;
+  out << "run,cause,incidents,last_step,written,status,outcome,command,path\n";
+  for (const RunLine& run : folder.runs)
+    record(out, run.name, run.cause, std::to_string(run.incidents),
+           run.last_step ? exact_number(*run.last_step) : "", utc_text(run.written), run.state,
+           one_line(run.outcome), one_line(run.command), run.path);
+  return out.str();
+}
+
 }  // namespace
 
 Result<std::string> runs_csv(Session& session) {
+  if (session.folder() != nullptr) return folder_csv(*session.folder());
   if (session.comparison() != nullptr) return comparison_csv(*session.comparison());
   std::ostringstream out;
   out << "step,rank,attempt,gate,cause,confidence,summary,snapshot,verdict\n";

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "imgui.h"
+#include "viewer/model/findings.h"
 #include "viewer/model/numbers.h"
 #include "viewer/model/verdict_page.h"
 #include "viewer/panels/runs/facts.h"
@@ -111,6 +112,16 @@ void notes(UiState& state) {
   }
 }
 
+void findings(const Session& session) {
+  const PageTable table = findings_table(session, false);
+  if (table.rows.empty()) return;
+  heading(table.title.c_str());
+  for (const PageTable::Row& row : table.rows) {
+    inline_mark(Mark::spike);
+    ImGui::TextWrapped("%s", row.cells[0].c_str());
+  }
+}
+
 struct RunsPanel : PanelView {
   void draw(UiState& state) override;
 
@@ -123,6 +134,7 @@ void RunsPanel::draw(UiState& state) {
   if (session.comparison() != nullptr) differences(state, *session.comparison());
   about_run(session);
   notes(state);
+  findings(session);
   if (session.incidents().empty()) ImGui::TextWrapped("%s", verdict_page(session).headline.c_str());
   if (!session.incidents().empty()) heading(counted(session.incidents().size(), "incident").c_str());
   if (!session.incident_error().empty()) {

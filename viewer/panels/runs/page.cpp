@@ -1,3 +1,4 @@
+#include "viewer/model/findings.h"
 #include "viewer/model/numbers.h"
 #include "viewer/model/verdict_page.h"
 #include "viewer/panels/registry.h"
@@ -83,6 +84,8 @@ std::vector<PageTable> comparison_tables(const Comparison& c) {
 
 PanelPage page_of_runs(Session& session, Extent extent) {
   PanelPage page;
+  if (const RunFolder* folder = session.folder(); folder != nullptr)
+    return {folder->headline(), {}, {}, {run_table(*folder)}};
   page.headline = session.path();
   page.facts = run_facts(session);
   if (const Comparison* c = session.comparison(); c != nullptr) {
@@ -96,6 +99,8 @@ PanelPage page_of_runs(Session& session, Extent extent) {
       notes.rows.push_back({{note.where(), note.text}, Sign::none, note.place});
     page.tables.push_back(std::move(notes));
   }
+  if (PageTable found = findings_table(session, extent == Extent::whole); !found.rows.empty())
+    page.tables.push_back(std::move(found));
   const std::size_t incidents = session.incidents().size();
   PageTable table;
   table.title = incidents == 0 ? verdict_page(session).headline : counted(incidents, "incident");

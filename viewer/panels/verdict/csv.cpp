@@ -1,6 +1,7 @@
 #include <sstream>
 
 #include "replay/verdict/sentences.h"
+#include "viewer/model/findings.h"
 #include "viewer/model/numbers.h"
 #include "viewer/model/verdict_page.h"
 #include "viewer/panels/records.h"
@@ -15,7 +16,12 @@ Result<std::string> verdict_csv(Session& session) {
   record(out, std::string("headline"), none, page.headline, none);
   record(out, std::string("cause"), none, std::string(page.cause ? word(*page.cause) : ""), none);
   record(out, std::string("confidence"), none, exact_number(page.confidence), none);
-  for (const Fact& f : page.facts) record(out, std::string("fact"), f.label, one_line(f.text), none);
+  for (const Fact& f : page.facts)
+    if (f.label != kFound) record(out, std::string("fact"), f.label, one_line(f.text), none);
+  if (session.manifest())
+    for (const ManifestFinding& f : session.manifest()->findings)
+      record(out, "finding:" + f.kind, f.label, one_line(finding_text(f, session.manifest()->world_size > 1)),
+             none);
   if (page.fix)
     record(out, std::string(page.fix_verified() ? "fix:verified" : "fix:not_verified"), page.fix->change,
            page.fix->advice, none);

@@ -1,0 +1,35 @@
+/// The runs of a folder as a table, before one of them is open: sorted, searched, opened by a click.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "viewer/panels/view.h"
+
+namespace nanquest::viewer {
+
+class FolderView {
+ public:
+  /// Draws the folder of the session, which must have one, into the current window. A click on a run opens
+  /// it, and so does Enter in the search field if one run is left.
+  void draw(UiState& state);
+  /// Puts the keyboard into the search field in the next frame.
+  void search() { focus_ = true; }
+  /// The rows that were drawn last, of RunFolder::runs.
+  const std::vector<std::size_t>& rows() const { return rows_; }
+
+ private:
+  void refresh(const RunFolder& folder, std::uint64_t content);
+  void draw_row(UiState& state, const RunLine& run);
+
+  char words_[128] = "";
+  bool focus_ = false;
+  RunColumn by_ = RunColumn::age;
+  bool descending_ = false;
+  std::vector<std::size_t> rows_;
+  std::string rows_of_;  ///< what they were made of
+  std::string opened_;   ///< path of the run that was opened from here last
+};
+
+}  // namespace nanquest::viewer
