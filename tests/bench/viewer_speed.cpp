@@ -1,6 +1,6 @@
 // What a person feels of a large run: a filter over a million ops, zooming over 300 layers, following a run
-// that grows. Each figure in milliseconds against its goal, and against the plain way of doing the same.
-// "filter", "zoom" or "follow" as the first argument: that part alone.
+// that grows, opening a long one. Each figure in milliseconds against its goal, and against the plain way of
+// doing the same. "filter", "zoom", "follow" or "long" as the first argument: that part alone.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -183,12 +183,59 @@ void follow(Session& session, SeriesWriter& writer, const std::string& series) {
   bench::report("viewer/a frame with a row more, ms", frames, 16, bench::Better::lower);
 }
 
+/// 120,000 steps of a small decoder: until its first frame, and while it is followed at a thousand steps a
+/// second.
+void long_run() {
+  const std::size_t steps = bench::one_round() ? 2'000 : 120'000, layers = 40;
+  const testing::TempDir temp;
+  const std::string run = temp.path() + "/run";
+  std::filesystem::create_directories(run);
+  std::vector<SeriesTable> all = {{"scalars", {"step", "loss", "gate"}, {}},
+                                  {"grad_norm", {}, {}},
+                                  {"weight_norm", {}, {}},
+                                  {"update_ratio", {}, {}}};
+  for (std::size_t c = 0; c < layers; ++c)
+    for (std::size_t t = 1; t < all.size(); ++t)
+      all[t].columns.push_back("layers." + std::to_string(c) + ".weight");
+  Result<SeriesWriter> writer = SeriesWriter::create(series_path(run, 0), all);
+  if (!writer) return;
+  const auto put = [&](std::size_t step) {
+    const double scalars[] = {static_cast<double>(step), 2.5, step % 41 == 0 ? 3.0 : 0.0};
+    const std::vector<double> row = row_at(step, layers);
+    (void)writer->append({scalars, row, row, row});
+  };
+  std::size_t step = 0;
+  while (step < steps) put(step++);
+  (void)writer->flush();
+  std::vector<double> opened, drawn, shares;
+  for (int i = 0; i < bench::rounds(5); ++i) {
+    opened.push_back(bench::seconds([&] { (void)Session::open(run); }) * 1e3);
+    Result<Session> session = Session::open(run);
+    if (!session) return;
+    drawn.push_back(bench::seconds([&] { const Window window(*session, Panel::all); }) * 1e3);
+  }
+  bench::report("viewer/opening 120,000 steps, ms", opened, 400, bench::Better::lower);
+  bench::report("viewer/ten first frames of them, ms", drawn, 300, bench::Better::lower);
+  Result<Session> session = Session::open(run);
+  Window window(*session, Panel::all);
+  for (int i = 0; i < bench::rounds(10); ++i) {
+    for (int k = 0; k < 1000; ++k) put(step++);
+    (void)writer->flush();
+    double frame = 0;
+    const double poll = bench::seconds([&] { (void)session->poll(); });
+    for (int k = 0; k < 3; ++k) frame += window.frame();
+    shares.push_back(100 * (poll + frame / 1e3));
+  }
+  bench::report("viewer/following 1,000 steps a second, % of a core", shares, 5, bench::Better::lower);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string part = argc > 1 ? argv[1] : "";
   const auto wanted = [&](const char* name) { return part.empty() || part == name; };
   if (wanted("filter")) filter();
+  if (wanted("long")) long_run();
   if (!wanted("zoom") && !wanted("follow")) return 0;
   const testing::TempDir temp;
   const std::string run = temp.path() + "/run", series = series_path(run, 0);

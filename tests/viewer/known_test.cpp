@@ -16,6 +16,7 @@
 #include "viewer/model/kept.h"
 #include "viewer/model/layer_table.h"
 #include "viewer/model/links.h"
+#include "viewer/model/numbers.h"
 #include "viewer/model/strip.h"
 #include "viewer/model/verdict_page.h"
 #include "viewer/panels/registry.h"
@@ -244,6 +245,25 @@ TEST_F(Known, ARunThatIsOverIsNotFollowed) {
   manifest.status = "running";
   ASSERT_TRUE(write_manifest(dir(), manifest));
   EXPECT_FALSE(strip_of(open(dir())).over);
+}
+
+/// "0.06 to 0.002" said neither that they are the first and the last, nor that others are larger.
+TEST_F(Known, TheFirstAndTheLastValueAreCalledSo) {
+  testing::write_run(dir());
+  Session session = open(dir());
+  const Statistic s = session.selection().statistic;
+  const Pyramid& series = session.history().series(s, 0);
+  const PageTable table = info_of(Panel::norms).page(session, Extent::glance).tables.at(0);
+  const auto cell = [&](const char* title) {
+    for (std::size_t c = 0; c < table.columns.size(); ++c)
+      if (table.columns[c].title == title) return table.rows.at(0).cells.at(c);
+    return std::string("no column ") + title;
+  };
+  EXPECT_EQ(cell("first"), short_number(series[0]));
+  std::size_t last = series.size() - 1;
+  while (!std::isfinite(series[last])) --last;
+  EXPECT_EQ(cell("last finite"), short_number(series[last]));
+  EXPECT_EQ(cell("largest"), short_number(series.query(0, series.size()).max));
 }
 
 TEST_F(Known, NormsOfLayersAfterClippingAreCalledSo) {

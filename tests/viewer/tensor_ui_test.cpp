@@ -207,7 +207,8 @@ TEST_F(TensorUi, BackLeadsToAnElementNotToAScale) {
   EXPECT_EQ(session().selection().element, 70);
 }
 
-/// The output of the culprit: 4 elements, of which the third is +Inf as recorded.
+/// The output of the culprit: 4 elements, of which the third is +Inf as recorded; and an input, 3 elements
+/// of which the second is the farthest from fp64.
 void write_culprit(const std::string& snapshot) {
   const std::int32_t op = testing::fixture_doc().culprit.op;
   auto writer = SnapshotWriter::create(replay_path(snapshot));
@@ -216,6 +217,10 @@ void write_culprit(const std::string& snapshot) {
   for (const std::string run : kReplayedRuns) {
     const float values[] = {1, 2, run == "as_recorded" ? HUGE_VALF : 7e4f, run == "fp64" ? 4.5f : 4.0f};
     ASSERT_TRUE(writer->write_tensor(replayed_values(op, "output", run), {DType::float32, shape, values}));
+    const std::int64_t input_shape[] = {3};
+    const float inputs[] = {1, run == "fp64" ? 2.75f : 2.5f, run == "fp64" ? 3.125f : 3.0f};
+    ASSERT_TRUE(
+        writer->write_tensor(replayed_values(op, "self", run), {DType::float32, input_shape, inputs}));
   }
   SnapshotDoc doc;
   doc.step = testing::kBadStep;
@@ -241,6 +246,37 @@ TEST_F(TensorUi, TheCulpritsWorstElementsLeadToThem) {
   ASSERT_TRUE(driver.click("[1, 0]##worst"));
   EXPECT_EQ(session().selection().tensor, replayed_values(op, "output", "as_recorded"));
   EXPECT_EQ(session().selection().element, 2);
+  EXPECT_EQ(driver.bad_vertices(), 0);
+}
+
+TEST_F(TensorUi, AClickOnAnotherOfTheCulpritsValuesShowsThose) {
+  write_culprit(snapshot_);
+  ASSERT_TRUE(session().poll());
+  const std::int32_t op = session().incident()->doc.culprit.op;
+  Loader loader;
+  Driver driver(session(), Panel::tensor, 1400, 1600, &loader);
+  const auto settle = [&] {
+    for (int i = 0; i < 3; ++i) {
+      driver.frame(4);
+      driver.read(loader);
+    }
+    driver.frame(3);
+  };
+  settle();
+  ASSERT_NE(session().read_culprit_side(), nullptr);
+  EXPECT_EQ(session().read_culprit_side()->name, "output");
+  ASSERT_TRUE(driver.click("self##culprit"));
+  settle();
+  EXPECT_EQ(session().selection().tensor, replayed_values(op, "self", "as_recorded"));
+  EXPECT_EQ(session().read_culprit_side()->name, "self");
+  EXPECT_FALSE(driver.sees("[1, 0]##worst")) << "those of the output";
+  ASSERT_TRUE(driver.sees("1##worst") && driver.sees("2##worst"));
+  EXPECT_LT(driver.items().at("1##worst").y0, driver.items().at("2##worst").y0) << "0.25 before 0.125";
+  ASSERT_TRUE(driver.click("2##worst"));
+  EXPECT_EQ(session().selection().element, 2);
+  ASSERT_TRUE(driver.click("output##culprit"));
+  settle();
+  EXPECT_EQ(session().read_culprit_side()->name, "output");
   EXPECT_EQ(driver.bad_vertices(), 0);
 }
 

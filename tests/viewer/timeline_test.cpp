@@ -44,6 +44,24 @@ TEST_F(Timeline, LanesHoldWhatTheRunKnows) {
   }
 }
 
+/// Thousands of spikes were one solid bar; ranks that failed at one step are one mark.
+TEST(Crowds, EventsThatWouldCoverEachOtherAreCounted) {
+  std::vector<TimelineEvent> events;
+  for (const double step : {10.0, 10.0, 50.0, 51.0, 52.0, 58.0, 90.0})
+    events.push_back({Lane::spike, step, step == 51 ? Gate::non_finite : Gate::spike, -1, ""});
+  events.push_back({Lane::failed, 51, Gate::scale_overflow, -1, ""});
+  const auto pixel = [](double step) { return static_cast<float>(step); };
+  const std::vector<Crowd> crowds = crowds_of(events, Lane::spike, pixel, 5);
+  ASSERT_EQ(crowds.size(), 4u);
+  EXPECT_EQ(crowds[0].count, 1u) << "one step";
+  EXPECT_EQ(crowds[1].count, 3u);
+  EXPECT_EQ(crowds[1].x, 51);
+  EXPECT_EQ(crowds[1].gate, Gate::non_finite) << "the worst";
+  EXPECT_EQ(crowds[2].count, 1u);
+  EXPECT_EQ(crowds[3].x, 90);
+  EXPECT_TRUE(crowds_of(events, Lane::incident, pixel, 5).empty());
+}
+
 TEST_F(Timeline, AnIncidentWithoutItsFileIsThere) {
   write({.incidents = 2});
   std::filesystem::remove_all(dir() + "/incidents");

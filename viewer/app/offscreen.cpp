@@ -101,11 +101,13 @@ bool make_framebuffer(const Gl& gl, int width, int height) {
   return gl.status(GL_FRAMEBUFFER) == GL_FRAMEBUFFER_COMPLETE;
 }
 
-/// The layout settles within a few frames (docking, plot axes, tables); after that one frame is kept.
+/// The layout settles within a few frames (docking, plot axes, tables); after that one frame is kept, and it
+/// alone is rasterised.
 Result<Image> draw_frames(const Gl& gl, Session& session, const UiOptions& options, int width, int height) {
   ImGuiIO& io = ImGui::GetIO();
   Ui ui(session, options);
-  for (int frame = 0; frame < 6; ++frame) {
+  constexpr int kLast = 5;
+  for (int frame = 0; frame <= kLast; ++frame) {
     io.DisplaySize = {static_cast<float>(width), static_cast<float>(height)};
     io.DeltaTime = 1.0f / 60;
     io.AddMousePosEvent(-FLT_MAX, -FLT_MAX);
@@ -113,6 +115,11 @@ Result<Image> draw_frames(const Gl& gl, Session& session, const UiOptions& optio
     ImGui::NewFrame();
     ui.draw();
     ImGui::Render();
+    if (frame < kLast) {
+      for (ImTextureData* texture : ImGui::GetPlatformIO().Textures)
+        if (texture->Status != ImTextureStatus_OK) ImGui_ImplOpenGL3_UpdateTexture(texture);
+      continue;
+    }
     gl.viewport(0, 0, width, height);
     gl.clear_colour(colour().ground.x, colour().ground.y, colour().ground.z, 1);
     gl.clear(GL_COLOR_BUFFER_BIT);

@@ -18,6 +18,21 @@ std::vector<double> column_of(const SeriesTable& table, std::size_t c, const std
   return out;
 }
 
+/// Columns that are cut out of a table together: a row of a wide table is then read once for all of them.
+constexpr std::size_t kTogether = 16;
+
+/// The same of columns [from, from + count).
+std::vector<std::vector<double>> columns_of(const SeriesTable& table, std::size_t from, std::size_t count,
+                                            const std::vector<std::size_t>& rows) {
+  std::vector<std::vector<double>> out(count, std::vector<double>(rows.size()));
+  const std::size_t width = table.columns.size(), held = table.rows();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const double* row = rows[i] < held ? &table.values[rows[i] * width + from] : nullptr;
+    for (std::size_t c = 0; c < count; ++c) out[c][i] = row != nullptr ? row[c] : std::nan("");
+  }
+  return out;
+}
+
 /// The step of each row: its index if the tables don't have it.
 std::vector<double> steps_of(const SeriesTable* scalars, std::size_t rows) {
   std::vector<double> steps(rows);
@@ -82,6 +97,12 @@ const char* gate_words(Gate gate) {
   return words[static_cast<int>(gate) & 3];
 }
 
+Gate worse(Gate a, Gate b) {
+  for (const Gate gate : {Gate::non_finite, Gate::spike, Gate::scale_overflow})
+    if (a == gate || b == gate) return gate;
+  return Gate::ok;
+}
+
 History::History(const std::vector<SeriesTable>& tables, Progress* progress, std::uint64_t work) {
   std::size_t rows = 0, columns = 0, looked_at = 0;
   for (const SeriesTable& table : tables) {
@@ -113,12 +134,15 @@ History::History(const std::vector<SeriesTable>& tables, Progress* progress, std
   for (int i = 0; i < kStatistics; ++i) {
     const SeriesTable* table = find(tables, static_cast<Statistic>(i));
     if (table == nullptr || table->rows() == 0) continue;
-    for (std::size_t c = 0; c < table->columns.size(); ++c) {
-      std::vector<double> values = column_of(*table, c, order);
-      note_smallest(i, values);
-      layers_[i].push_back(table->columns[c]);
-      series_[i].emplace_back(std::move(values));
-      if (!advance_to(looked_at + 1)) return;
+    for (std::size_t from = 0; from < table->columns.size(); from += kTogether) {
+      const std::size_t count = std::min(kTogether, table->columns.size() - from);
+      std::vector<std::vector<double>> cut = columns_of(*table, from, count, order);
+      for (std::size_t c = 0; c < count; ++c) {
+        note_smallest(i, cut[c]);
+        layers_[i].push_back(table->columns[from + c]);
+        series_[i].emplace_back(std::move(cut[c]));
+        if (!advance_to(looked_at + 1)) return;
+      }
     }
   }
   (void)advance_to(columns);

@@ -108,6 +108,10 @@ class History {
   std::vector<GateEvent> events_;
 };
 
+/// The one that is shown where both are: a step that was not finite before a spike, before a loss scale
+/// overflow.
+Gate worse(Gate a, Gate b);
+
 /// "ok", "loss scale overflow", "non-finite", "spike".
 const char* gate_words(Gate gate);
 

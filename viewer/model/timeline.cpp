@@ -142,6 +142,27 @@ const char* lane_title(TimelineEvent::Lane lane) {
   return titles[static_cast<int>(lane)];
 }
 
+std::vector<Crowd> crowds_of(const std::vector<TimelineEvent>& events, TimelineEvent::Lane lane,
+                             const std::function<float(double)>& pixel, float wide) {
+  std::vector<Crowd> out;
+  float from = 0;
+  std::optional<double> before;
+  for (const TimelineEvent& event : events) {
+    if (event.lane != lane) continue;
+    const float x = pixel(event.step);
+    if (out.empty() || x - from >= wide) {
+      out.push_back({x, 0, event.gate});
+      from = x;
+    }
+    Crowd& crowd = out.back();
+    crowd.count += before != event.step;
+    before = event.step;
+    crowd.gate = worse(crowd.gate, event.gate);
+    crowd.x = (from + x) / 2;
+  }
+  return out;
+}
+
 int shown_lanes(const std::vector<TimelineEvent>& events) {
   const bool forecasts = std::ranges::count(events, TimelineEvent::Lane::forecast, &TimelineEvent::lane) > 0;
   return forecasts ? kLanes : kLanes - 1;

@@ -1,7 +1,9 @@
 /// Timeline: the numbers of a whole run and its events, on one range of steps.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -62,6 +64,18 @@ struct TimelineEvent {
                             ///< never
 };
 inline constexpr int kLanes = 4;
+
+/// Events of a lane that are closer than a mark is wide.
+struct Crowd {
+  float x = 0;            ///< pixel of the first, or their middle
+  std::size_t count = 0;  ///< of their steps
+  Gate gate = Gate::ok;   ///< the worst of them
+};
+/// The events of a lane, in the order of steps, so that neighbours are at least `wide` pixels apart. `pixel`:
+/// where a step is drawn.
+std::vector<Crowd> crowds_of(const std::vector<TimelineEvent>& events, TimelineEvent::Lane lane,
+                             const std::function<float(double)>& pixel, float wide);
+
 /// The lanes that are shown: that of forecasts only if there are any.
 int shown_lanes(const std::vector<TimelineEvent>& events);
 

@@ -122,10 +122,18 @@ void draw_events(const History& history, double selected) {
   const float y = ImPlot::GetPlotPos().y, r = ImGui::GetFontSize() * 0.28f;
   ImPlot::PushPlotClipRect();
   draw_selected_step(selected);
-  for (const GateEvent& e : history.events()) {
-    const float x = ImPlot::PlotToPixels(e.step, 1).x;
+  // One mark where several would cover each other, that of the worst: a long run has thousands of events.
+  const std::vector<GateEvent>& events = history.events();
+  const ImVec2 plot = ImPlot::GetPlotPos();
+  const float right = plot.x + ImPlot::GetPlotSize().x + r * 2;
+  for (std::size_t i = 0; i < events.size();) {
+    const float x = ImPlot::PlotToPixels(events[i].step, 1).x;
+    Gate gate = events[i].gate;
+    for (++i; i < events.size() && ImPlot::PlotToPixels(events[i].step, 1).x - x < r * 2.2f; ++i)
+      gate = worse(gate, events[i].gate);
+    if (x < plot.x - r * 2 || x > right) continue;
     list.AddCircleFilled({x, y + r * 1.8f}, r * 1.7f, faint(colour().plot, 0.90f));
-    draw_mark(list, {x, y + r * 1.8f}, r, mark_of(e.gate));
+    draw_mark(list, {x, y + r * 1.8f}, r, mark_of(gate));
   }
   ImPlot::PopPlotClipRect();
 }

@@ -44,6 +44,10 @@ void controls(UiState& state, NormsPanel& view) {
     ImGui::SameLine();
   }
   if (ImGui::Button("All steps")) state.steps.show_all();
+  if (view.plots != NormsPanel::lines) {
+    ImGui::SameLine();
+    draw_map_settings(state, view);
+  }
   if (!session.selection().layer.empty()) {
     ImGui::SameLine();
     if (ImGui::Button("All layers")) session.select_layer("");
@@ -84,6 +88,12 @@ std::vector<Action> NormsPanel::actions(UiState& state) {
   for (const Plots wanted : {both, heat_map, lines, table})
     add(std::string("Norms as ") + kPlotTitles[wanted], [this, wanted] { plots = wanted; });
   add("Show all layers", [&state] { state.session.select_layer(""); });
+  add("Fold layers by module", [this] { change_rows([](LayerRows& all) { all.fold_all(); }); });
+  add("Unfold all layers", [this] { change_rows([](LayerRows& all) { all.unfold_all(); }); });
+  add("Map colours from the 2nd to the 98th percentile", [this] { choices.cut = 2; });
+  add("Map colours from the smallest to the largest value", [this] { choices.cut = 0; });
+  add("Map cells show the largest value", [this] { choices.value = CellValue::largest; });
+  add("Map cells show the smallest value", [this] { choices.value = CellValue::smallest; });
   add("Search layers", [this] {
     plots = table;
     focus_search = true;

@@ -80,22 +80,39 @@ void react(Drawn& drawn, bool lanes) {
   state.select_step(step);
 }
 
+/// Events of one lane whose marks would cover each other are a bar whose height says how many they are.
+void draw_crowds(const Drawn& drawn, Lane lane) {
+  const float em = ImGui::GetFontSize(), wide = em * 0.3f;
+  ImDrawList& list = *ImPlot::GetPlotDrawList();
+  const std::vector<Crowd> crowds = crowds_of(
+      drawn.events, lane, [](double step) { return ImPlot::PlotToPixels(step, 1).x; }, wide);
+  std::size_t most = 1;
+  for (const Crowd& crowd : crowds) most = std::max(most, crowd.count);
+  const float y = ImPlot::PlotToPixels(0, static_cast<int>(lane) + 0.5).y;
+  for (const Crowd& crowd : crowds) {
+    if (crowd.count == 1) {
+      draw_mark(list, {crowd.x, y}, em * 0.28f, mark_of(crowd.gate));
+      continue;
+    }
+    const double share = std::log1p(static_cast<double>(crowd.count)) / std::log1p(static_cast<double>(most));
+    const float half = em * (0.12f + 0.33f * static_cast<float>(share));
+    list.AddRectFilled({crowd.x - wide / 2, y - half}, {crowd.x + wide / 2, y + half},
+                       mark_colour(mark_of(crowd.gate)));
+  }
+}
+
 void draw_marks(const Drawn& drawn) {
   const float em = ImGui::GetFontSize();
   ImDrawList& list = *ImPlot::GetPlotDrawList();
-  float last[kLanes] = {-1e9f, -1e9f, -1e9f, -1e9f};  // pixel of a lane's last mark: marks don't share a
-                                                      // pixel
+  for (const Lane lane : {Lane::incident, Lane::failed, Lane::spike}) draw_crowds(drawn, lane);
   for (const TimelineEvent& event : drawn.events) {
-    const auto lane = static_cast<int>(event.lane);
-    const ImVec2 centre = ImPlot::PlotToPixels(event.step, lane + 0.5);
+    const ImVec2 centre = ImPlot::PlotToPixels(event.step, static_cast<int>(event.lane) + 0.5);
     const bool chosen = event.incident >= 0 && event.incident == drawn.state.session.selection().incident;
-    if (centre.x - last[lane] < 1 && !chosen) continue;
-    last[lane] = centre.x;
-    if (chosen) list.AddCircle(centre, em * 0.5f, ImGui::GetColorU32(colour().strong), 0, 1.5f);
-    if (event.lane != Lane::forecast) {
+    if (chosen) {
+      list.AddCircle(centre, em * 0.5f, ImGui::GetColorU32(colour().strong), 0, 1.5f);
       draw_mark(list, centre, em * 0.28f, mark_of(event.gate));
-      continue;
     }
+    if (event.lane != Lane::forecast) continue;
     // From the step of the forecast to where the format is exceeded.
     const ImU32 ink = mark_colour(Mark::forecast);
     const float from = ImPlot::PlotToPixels(event.from, 1).x, to = ImPlot::PlotToPixels(event.to, 1).x;
