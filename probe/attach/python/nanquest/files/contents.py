@@ -11,6 +11,8 @@ from ..pytorch.shards import own_part
 
 MOST_OBJECTS = 1_000_000
 MOST_DEPTH = 24
+_SCALER = {"scale", "growth_factor", "backoff_factor"}  # keys of what GradScaler.state_dict returns
+_SCALERS_DEPTH = 4
 # Members of these are no data of the program.
 _OTHERS = (type, types.ModuleType, types.FunctionType, types.MethodType, types.BuiltinFunctionType, str, bytes, int, float, complex)
 
@@ -76,3 +78,12 @@ def tensors_in(value) -> list:
             inside = is_moment or (of_optimizer and key == "state")
             waiting.append((f"{path}.{key}" if path else str(key), member, here, depth + 1, inside))
     return found
+
+
+def scales_in(value, depth: int = 0) -> list:
+    """The loss scales of loss scalers' states in what a program has read."""
+    if depth > _SCALERS_DEPTH or not isinstance(value, dict):
+        return []
+    if _SCALER <= value.keys():
+        return [float(value["scale"])]
+    return [scale for member in value.values() for scale in scales_in(member, depth + 1)]

@@ -22,22 +22,11 @@ from ..pytorch.shards import own_part
 from ..pytorch.values import aside
 from ..tell.findings import BAD_LOAD
 from .bad_tensors import bad_in_words
-from .contents import tensors_in
+from .contents import scales_in, tensors_in
 from .resumed import Resumed
 from .target_path import path_of
 
 MOST_READS = 64
-_SCALER = {"scale", "growth_factor", "backoff_factor"}  # keys of what GradScaler.state_dict returns
-_MOST_DEPTH = 4
-
-
-def _scales_in(value, depth: int = 0) -> list:
-    """The loss scales in what was read."""
-    if depth > _MOST_DEPTH or not isinstance(value, dict):
-        return []
-    if _SCALER <= value.keys():
-        return [float(value["scale"])]
-    return [scale for member in value.values() for scale in _scales_in(member, depth + 1)]
 
 
 def _address(tensor) -> int:
@@ -67,7 +56,8 @@ class Loads:
         return not attachment.started or attachment.ops.steps_made() <= 1
 
     def update_made(self) -> None:
-        self._over = True
+        if not self._over:
+            self._over, self._reads, self._buffers = True, [], {}
 
     def _safely(self, work, *args):
         try:
@@ -92,7 +82,7 @@ class Loads:
 
     def _read(self, value, target) -> None:
         self._any = True
-        self._scales += _scales_in(value)
+        self._scales += scales_in(value)
         self._note_read(path_of(target), value)
 
     def _note_read(self, path: str, value) -> None:
@@ -165,7 +155,7 @@ class Loads:
         bad = [(*it, nan, inf) for it, nan, inf in zip(weights, numbers[::2], numbers[1::2]) if nan or inf]
         # Infinities may be meant: masks, and transitions that can't be.
         bad = [row for row in bad if row[3] or (row[2] and self._reaches_up(row[1]))]
-        if bad and self._speaks(root):
+        if bad and self._speaks("weights"):
             name, part, _, nan, inf = bad[0]
             text = f"the loaded weights hold NaN or Inf: {bad_in_words(name, part.numel(), nan, inf, len(bad) - 1)}"
             self._say("weights", "BAD_STATE", text, name, self.file_of([part]) or pretrained)
@@ -175,9 +165,9 @@ class Loads:
             return bool((tensor == math.inf).any())
 
     @staticmethod
-    def _speaks(root) -> bool:
-        """Of replicas, one rank says it."""
-        return place_in_group()[0] == 0 or not probe.times_replicated
+    def _speaks(what: str) -> bool:
+        """Of several ranks one says it, but each that has weights of its own says what is wrong with them."""
+        return place_in_group()[0] == 0 or (what in ("weights", "moments") and not probe.times_replicated)
 
     def before_update(self, program, optimizer) -> None:
         """Gradients are there, and nothing of the update has begun."""
@@ -186,15 +176,16 @@ class Loads:
             return
         if resumed.optimizer() is not optimizer or not resumed.waits():
             del self._resumed[id(optimizer)]
-        elif self._speaks(optimizer):
+        else:
             names = program.written.of(optimizer)[1].names
             for what, label, text, tensor in self._safely(resumed.look, self._attachment.ops, names) or ():
-                self._say(what, label, text, tensor, resumed.file)
+                if self._speaks(what):
+                    self._say(what, label, text, tensor, resumed.file)
 
     def scaled_step(self, scaler, optimizer) -> None:
         """A loss scaler is about to make its step."""
         resumed = self._resumed.get(id(optimizer))
-        if resumed is not None and scaler not in self._scalers and not self._off and self._speaks(optimizer):
+        if resumed is not None and scaler not in self._scalers and not self._off and self._speaks("scale"):
             self._scalers.add(scaler)
             self._safely(self._look_at_scale, scaler, resumed)
 
