@@ -66,15 +66,19 @@ class Search {
   /// The change may mend what it is for, and the step fails elsewhere, for another reason: then with what the
   /// cause of that asks for, and so on.
   void with_what_remains() {
-    if (finding_.wanted.empty() || finding_.wanted.front().kind != ChangeKind::op) return;
+    if (finding_.wanted.empty()) return;
     Change all = finding_.wanted.front();
+    const ChangeKind kind = all.kind;
+    if (kind != ChangeKind::op && kind != ChangeKind::data) return;
     for (std::size_t made = 1; made < kMaxTogether && case_.has_time(); ++made) {
       const auto rest = remaining(case_, all);
       if (!rest) return;
       const Finding next = find_cause(*rest).finding;
       if (next.label == Label::unknown || next.wanted.empty()) return;
       Change also = next.wanted.front();
-      also.text += " (op " + std::to_string(rest->op_index()) + ")";
+      // What zeros in place of data break is not what the data broke.
+      if (kind == ChangeKind::data && also.kind != kind) return;
+      if (also.kind == ChangeKind::op) also.text += " (op " + std::to_string(rest->op_index()) + ")";
       all = together(std::move(all), also);
       if (try_change(all)) return;
     }
