@@ -29,6 +29,10 @@ Heard hear(const Case& c, Finding found) {
   for (const Evidence& e : heard.finding.evidence)
     heard.claim.facts_for.push_back(e.name + ": " + e.value +
                                     (e.limit.empty() ? "" : " (limit " + e.limit + ")"));
+  if (!heard.finding.doubt.empty()) {
+    heard.claim.depth = Depth::size;
+    heard.claim.facts_against.push_back(heard.finding.doubt);
+  }
   for (const Change& change : heard.finding.unmoved)
     if (c.has_time() && run_change(c, change) == TrialResult::finite)
       heard.against(helps(change.text, "helps, which it should not if this were the cause"));

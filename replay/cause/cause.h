@@ -71,8 +71,10 @@ struct Finding {
   std::optional<Phase> phase = {};
   /// The op where the value first did harm, if the proof knows better than the trace.
   std::int32_t op = kNone;
-  bool not_computed = false;              ///< no arithmetic of the step made the value: number formats are
-                                          ///< irrelevant
+  bool not_computed = false;  ///< no arithmetic of the step made the value: number formats are
+                              ///< irrelevant
+  std::string doubt = {};     ///< what the proof can't show of where the operands come from: held against the
+                           ///< claim, which then counts as one that goes no deeper than the op
   std::vector<std::int64_t> poison = {};  ///< samples found to be bad without running anything
 };
 

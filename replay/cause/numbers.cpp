@@ -50,11 +50,11 @@ std::vector<Number> numbers_of(const Case& c, std::int32_t op) {
       continue;
     }
     const SlotOrigin origin = c.doc().slots[static_cast<std::size_t>(row.slot)].origin;
-    // What is learned, or gathered over steps, was not chosen; a batch of one number is data.
+    // What is learned, or gathered over steps, was not chosen. A tensor with dimensions holds what was
+    // computed or loaded before the step, also if it is a single element.
     if (origin == SlotOrigin::parameter || origin == SlotOrigin::gradient) continue;
     if (origin == SlotOrigin::optimizer_state && c.row(op)->phase != Phase::optimizer) continue;
-    if (!row.sizes.empty() && origin != SlotOrigin::external && origin != SlotOrigin::optimizer_state)
-      continue;
+    if (!row.sizes.empty() && origin != SlotOrigin::optimizer_state) continue;
     found.push_back({position, argument_name(*c.row(op), position), *value,
                      (row.flags & kTensorWrappedNumber) ? kNone : a.tensor});
   }

@@ -20,9 +20,9 @@ struct Number {
   std::int32_t written_by = kNone;  ///< the op by which the program wrote it into a tensor of its own
 };
 
-/// Numbers that the user chose: constants, one-element tensors that no op of the step made and that are
-/// neither learned nor gathered over steps nor data, and numbers that the program made into a tensor in the
-/// step (torch.tensor(x), torch.full).
+/// Numbers that the user chose: constants, tensors without dimensions that no op of the step made and that
+/// are neither learned nor gathered over steps, one-element tensors that belong to the optimizer, and numbers
+/// that the program made into a tensor in the step (torch.tensor(x), torch.full).
 std::vector<Number> numbers_of(const Case& c, std::int32_t op);
 
 /// Ops (by plain_name) that write a number: in these, NaN and infinity are markers.

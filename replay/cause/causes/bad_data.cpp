@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "probe/trace/births.h"
+#include "probe/trace/lead_ops.h"
 #include "replay/blame/suspects.h"
 #include "replay/case/scale.h"
 #include "replay/case/values.h"
@@ -115,6 +116,15 @@ bool is_target(const Case& c, std::int32_t slot) {
   return false;
 }
 
+/// Something shows that the tensor was loaded, and not computed by the program before the step: a loss takes
+/// it as its target, a loader drew the samples, only some of the batch's samples are bad in it, or what ran
+/// since the last update is on record and did not make it.
+bool is_known_as_data(const Case& c, const OutsideValue& value, const std::vector<std::int64_t>& poison) {
+  const auto bad = static_cast<std::int64_t>(poison.size());
+  return is_target(c, value.slot) || !c.doc().sample_ids.empty() || lead_ops(c.doc()) != kNone ||
+         (bad > 0 && bad < batch_size(c.doc()));
+}
+
 std::optional<Finding> examine_bad_data(const Case& c, const Subject&) {
   if (c.culprit().origin == word(Origin::op)) {
     auto f = written_by_program(c);
@@ -155,6 +165,8 @@ std::optional<Finding> examine_bad_data(const Case& c, const Subject&) {
           "something that the program keeps. What made it is not on record.";
       f.advice =
           "Find where this tensor is made or last written, and check it there before the step reads it.";
+      if (!is_known_as_data(c, *value, f.poison))
+        f.doubt = "the program may have computed this tensor before the step, and that is not on record";
     }
   } else {
     f.source = "the numbers as the program wrote them, stored in the snapshot";

@@ -1,7 +1,7 @@
 // BAD_SETTING: a number that the user chose is itself NaN, infinite or outside of what its op's formula
 // allows: a learning rate of NaN, a temperature of 0, a beta of 1. Proof: the culprit got it as a constant,
-// or as a one-element tensor that no op of the step made, and everything else that it read was finite. A
-// number that is merely large does not count.
+// or as a tensor without dimensions that no op of the step made, and everything else that it read was finite.
+// A number that is merely large does not count.
 #include <ATen/ATen.h>
 
 #include <algorithm>

@@ -69,6 +69,45 @@ TEST(BadData, InASecondTensorOfTheBatch) {
   EXPECT_EQ(v.poison, (std::vector<std::int64_t>{0}));
 }
 
+/// A loader's fault is in the input and in the target: mending either alone leaves the other. The walk back
+/// from the loss follows the NaN and meets the infinity only when the NaN is gone.
+TEST(BadData, AllThatTheBatchBroughtIsMendedAtOnce) {
+  const at::Tensor w = leaf(at::ones({4, 2}));
+  at::Tensor x = at::ones({3, 4}), target = at::ones({3, 2}), mask = at::zeros({3, 2});
+  x[2][1] = kNaN, target[2][0] = kInf, mask[0][1] = -kInf;
+  StepState state;
+  state.parameters = {{"w", w}};
+  state.batch = {{"x", x}, {"target", target}, {"mask", mask}};
+  const Verdict v = testing::backward_of(state, [&] {
+                      const at::Tensor out = at::mm(x, w);
+                      return (out - target).square().mean() + (at::softmax(out + mask, 1) * out).mean();
+                    }).verdict();
+  EXPECT_EQ(v.cause, Label::bad_data) << v.explanation;
+  EXPECT_EQ(v.culprit.tensor, "x");
+  ASSERT_TRUE(v.fix.has_value()) << v.explanation;
+  EXPECT_TRUE(v.fix->verified);
+  EXPECT_EQ(v.fix->change,
+            "non-finite elements of x replaced by zero; non-finite elements of target replaced by zero");
+}
+
+/// An advantage that was normalised before the step, over a single sample.
+TEST(BadData, ATensorThatNothingShowsToBeDataIsLeftOpen) {
+  const at::Tensor w = leaf(at::ones({1, 2})), advantage = at::full({1}, kNaN);
+  const auto verdict = [&](const std::vector<std::string>& ids, const at::Tensor& factor) {
+    StepState state;
+    state.parameters = {{"w", w}};
+    state.batch = {{"x", at::ones({1, 2})}};
+    state.sample_ids = ids;
+    return testing::backward_of(state, [&] { return (w.sum(1) * factor).mean(); }).verdict();
+  };
+  const Verdict open = verdict({}, advantage);
+  EXPECT_EQ(open.cause, Label::unknown) << open.explanation;
+  ASSERT_TRUE(open.likely.has_value());
+  EXPECT_EQ(open.likely->cause, Label::bad_data);
+  EXPECT_NE(open.explanation.find("1 NaN of 1 elements"), std::string::npos) << open.explanation;
+  EXPECT_EQ(verdict({"17"}, advantage).cause, Label::bad_data);
+}
+
 TEST(BadData, NaNThatTheProgramWritesIntoItsTargetDuringTheStep) {
   const at::Tensor w = leaf(at::ones({4})), target = at::ones({4});
   const Verdict v = testing::trained(w, [&] {
