@@ -38,6 +38,18 @@ bool hands_out_unwritten(const Case& c, OpId op) {
   return (c.graph().op(op).flags & kOpUninitialised) != 0;
 }
 
+std::string rows_text(const at::Tensor& mask) {
+  if (mask.dim() == 0) return "";
+  const at::Tensor any = mask.dim() > 1 ? mask.flatten(1).any(1) : mask,
+                   all = mask.dim() > 1 ? mask.flatten(1).all(1) : mask;
+  if (!at::equal(any, all)) return "";
+  const at::Tensor rows = any.nonzero().flatten();
+  const auto first = rows[0].item<std::int64_t>(), last = rows[-1].item<std::int64_t>();
+  if (last - first + 1 != rows.numel()) return std::to_string(rows.numel()) + " rows";
+  return first == last ? "row " + std::to_string(first)
+                       : "rows " + std::to_string(first) + " to " + std::to_string(last);
+}
+
 OpId handed_out(const Case& c, SlotId slot, OpId before) {
   OpId found;
   for (const TraceGraph::Write& write : c.graph().writes(slot))

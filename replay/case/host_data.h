@@ -1,6 +1,8 @@
 /// host_data: what the host wrote into memory while the step ran, and whether it wrote anything there at all.
 #pragma once
 
+#include <string>
+
 #include "replay/case/case.h"
 
 namespace nanquest {
@@ -21,6 +23,9 @@ at::Tensor is_fill(const at::Tensor& t);
 /// tensor that it has just filled with numbers of Python, and on nothing else. `host_write` must be such an
 /// op.
 HostData host_data(const Case& c, OpId host_write);
+
+/// "rows 12 to 15" of the first dimension, where `mask` is true; "" if these elements are no whole rows.
+std::string rows_text(const at::Tensor& mask);
 
 /// Whether the op returns uninitialised memory (`empty`).
 bool hands_out_unwritten(const Case& c, OpId op);

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 
-#include "probe/trace/placement.h"
+#include "probe/trace/lead_ops.h"
 #include "replay/case/values.h"
 #include "replay/cause/arbiter.h"
 #include "replay/cause/cause.h"
 #include "replay/cause/culprit.h"
+#include "replay/cause/culprit_info.h"
 #include "replay/cause/inside.h"
 #include "replay/cause/loss_terms.h"
 #include "replay/cause/opaque.h"
@@ -16,6 +17,7 @@
 #include "replay/cause/samples.h"
 #include "replay/cause/source_patch.h"
 #include "replay/cause/twin_facts.h"
+#include "replay/cause/unwritten_state.h"
 #include "replay/lab/lab.h"
 #include "replay/verdict/confidence.h"
 #include "replay/verdict/numbers.h"
@@ -23,39 +25,7 @@
 namespace nanquest {
 namespace {
 
-/// Frames of an op, innermost first. The engine called a backward op: the line to show is that of the op it
-/// differentiates.
-std::vector<std::string> stack_of(const Case& c, const OpRow& op) {
-  std::vector<std::string> stack;
-  const OpRow* forward = op.forward_op == kNone ? nullptr : &c.doc().ops[op.forward_op];
-  for (const OpRow* from : {forward, &op}) {
-    if (!from || from->stack == kNone) continue;
-    const std::vector<std::string>& frames = c.doc().stacks[from->stack];
-    stack.insert(stack.end(), frames.begin(), frames.end());
-  }
-  return stack;
-}
-
 constexpr const char* kWhichEarlierStep = "which earlier step wrote the bad value";
-
-CulpritInfo culprit_info(const Case& c, std::int32_t index) {
-  const Culprit& culprit = c.culprit();
-  CulpritInfo info;
-  info.index = index;
-  if (const OpRow* op = c.row(index)) {
-    info.op = op->name;
-    info.node = op->node;
-    info.module = c.module_of(index);
-    info.stack = stack_of(c, *op);
-  }
-  info.tensor = culprit.tensor_name;
-  info.part = part_of(c.doc(), culprit.tensor_name);
-  info.pass = pass_of(c.doc(), OpId{index});
-  info.value = from_word<BadValue>(culprit.value).value_or(BadValue::mixed);
-  info.count = culprit.count;
-  info.first = culprit.first;
-  return info;
-}
 
 /// The fix as a patch of the program, or why there is none.
 void add_patch(const Case& c, const FixSearch& search, Verdict& v) {
@@ -212,6 +182,7 @@ void hold_against_formats(const Finding& finding, Verdict& v) {
 
 void judge(const Case& c, const DiagnoseOptions& options, Verdict& v) {
   add_unseen(c, v);
+  if (!v.found && find_unwritten_state(c, v)) return settle_confidence(v);
   if (!v.found) {
     v.explanation = v.unseen.any() ? "No harmful NaN or Inf was seen, but not every value could be looked at."
                                    : "The step holds no harmful NaN or Inf.";
@@ -240,6 +211,9 @@ void judge(const Case& c, const DiagnoseOptions& options, Verdict& v) {
   add_loss_terms(c, v);
   if (finding.phase) v.phase = finding.phase;
   if (finding.op != kNone) v.culprit = culprit_info(c, finding.op);
+  if (v.culprit.index != kNone && v.culprit.index < lead_ops(c.doc()))
+    v.explanation +=
+        " The program ran this operation between the last update and the step's first forward pass.";
   if (runs) {
     if (options.progress && c.twin() && c.twin()->there()) options.progress("the step on a healthy batch");
     add_twin_facts(c, finding, v);

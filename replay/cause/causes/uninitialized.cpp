@@ -71,19 +71,6 @@ at::Tensor left_here(const Case& c, const at::Tensor& bad) {
   return {};
 }
 
-/// "rows 12 to 15" of the first dimension; "" if the elements are no whole rows.
-std::string rows_text(const at::Tensor& mask) {
-  if (mask.dim() == 0) return "";
-  const at::Tensor any = mask.dim() > 1 ? mask.flatten(1).any(1) : mask,
-                   all = mask.dim() > 1 ? mask.flatten(1).all(1) : mask;
-  if (!at::equal(any, all)) return "";
-  const at::Tensor rows = any.nonzero().flatten();
-  const auto first = rows[0].item<std::int64_t>(), last = rows[-1].item<std::int64_t>();
-  if (last - first + 1 != rows.numel()) return std::to_string(rows.numel()) + " rows";
-  return first == last ? "row " + std::to_string(first)
-                       : "rows " + std::to_string(first) + " to " + std::to_string(last);
-}
-
 /// An operator that is not PyTorch's left a part of its result uninitialised.
 std::optional<Finding> left_unwritten(const Case& c) {
   if (c.op()->name.starts_with("aten::") || c.op()->name.starts_with("c10d") ||

@@ -77,6 +77,36 @@ TEST(Uninitialized, FilledUpByIndices) {
   EXPECT_EQ(f.label, Label::uninitialized) << f.explanation;
 }
 
+/// A head that gets more rows after the update: the weight that replaces it is written in part.
+TEST(Uninitialized, AStateThatTheStepMadeAndWroteInPart) {
+  const Filled filled;
+  const auto verdict = [](bool all) {
+    const at::Tensor w = leaf(at::ones({4, 3}));
+    StepState state;
+    state.parameters = {{"w", w}};
+    return Incident(state,
+                    [&] {
+                      const at::Tensor loss = (w * w).sum();
+                      loss.backward();
+                      const at::NoGradGuard no_grad;
+                      const at::Tensor grown = at::empty({6, 3});
+                      grown.narrow(0, 0, 4).copy_(w);
+                      if (all) grown.narrow(0, 4, 2).fill_(1);
+                      w.set_data(grown);
+                      return loss;
+                    })
+        .verdict();
+  };
+  const Verdict v = verdict(false);
+  ASSERT_TRUE(v.found) << v.explanation;
+  EXPECT_EQ(v.cause, Label::uninitialized) << v.explanation;
+  EXPECT_EQ(v.origin, Origin::parameter);
+  EXPECT_EQ(v.culprit.tensor, "w");
+  EXPECT_EQ(v.culprit.op, "aten::empty");
+  EXPECT_NE(v.explanation.find("rows 4 to 5"), std::string::npos) << v.explanation;
+  EXPECT_FALSE(verdict(true).found);
+}
+
 TEST(Uninitialized, ABufferWrittenBeforeItIsReadIsNot) {
   const Filled filled;
   const Finding f = finding_of([&](const at::Tensor& w) {
