@@ -52,11 +52,24 @@ Recording* AttachSession::Pages::tables(Facts&) {
   SnapshotDoc& made = doc();
   fill_header(made, session_.state_of_step(facts_));
   tables_->finish(named_);
+  add_lead();
   made.environment.insert(session_.notes_.begin(), session_.notes_.end());
   add_replicas(made, session_.replicas_.first, session_.replicas_.second);
   add_region_graphs(tables_->recording);
   if (made.culprit.op != kNone) arrived_by_ = nanquest::arrived_by(made);
   return &tables_->recording;
+}
+
+/// Ranks have to agree on their steps, and what one of them runs between two is its own.
+void AttachSession::Pages::add_lead() {
+  Rounds& rounds = *session_.rounds_;
+  if (session_.options_.probe.world_size > 1) return;
+  record::Step* before = runs_ ? rounds.recorder().lead() : nullptr;
+  if (const Rounds::Kept* const kept = rounds.kept(step_.number - 1); kept && !before)
+    before = rounds.of(*kept);
+  if (!before) return;
+  StepNames named;
+  rounds.tables(*before, session_.tensors_.names(), {}, {}, named).lead_to(*tables_);
 }
 
 void AttachSession::Pages::complete(Facts& told) {

@@ -19,6 +19,9 @@ class AttachSession::Pages final : public StepPages {
   const std::string& arrived_by() const { return arrived_by_; }
 
  private:
+  /// What ran between the last update and this step, where bad values came from there.
+  void add_lead();
+
   AttachSession& session_;
   record::Step& step_;
   RoundFacts facts_;

@@ -57,7 +57,7 @@ bool all_finite(const at::Tensor& values) {
 }
 
 Rounds::Rounds(int keep_steps, double keep_share, double memory_share, record::TapeOptions tape)
-    : recorder_({.keep_steps = std::max(keep_steps, 1), .tape = std::move(tape)}),
+    : recorder_({.keep_steps = std::max(keep_steps, 1), .lead = true, .tape = std::move(tape)}),
       governor_({.keep_steps = keep_steps, .time_share = keep_share, .memory_share = memory_share}),
       keep_steps_(keep_steps) {}
 

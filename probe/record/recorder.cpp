@@ -30,7 +30,8 @@ Step& Recorder::free_step() {
 
 void Recorder::age(std::int64_t number) {
   if (current_) {
-    if (std::find(kept_.begin(), kept_.end(), current_) == kept_.end()) current_->let_go();
+    if (current_ != led_ && std::find(kept_.begin(), kept_.end(), current_) == kept_.end())
+      current_->let_go();
     if (!current_->ops.empty()) before_ = current_;
   }
   while (!kept_.empty() &&
@@ -55,6 +56,9 @@ void Recorder::forget_if_produced(const at::Tensor& tensor) {
 void Recorder::begin_step(std::int64_t number, bool watch) {
   const std::lock_guard lock(mutex_);
   put_on_tape();
+  const bool led = std::exchange(leading_, false);
+  if (led) led_ = into_;
+  if (led_ && led_ != into_) drop_lead();  // the step begins again
   age(number);
   current_ = into_ = &free_step();
   current_->clear();
@@ -62,6 +66,7 @@ void Recorder::begin_step(std::int64_t number, bool watch) {
   if (tape_) tape_->begin();
   current_->number = number;
   current_->usable = true;
+  current_->at_once = led || ops_between_ == 0;
   range_watch_.begin_step();
   early_copies_.begin_step();
   thread_ = at::RecordFunction::currentThreadId();
@@ -77,6 +82,7 @@ void Recorder::begin_update(bool keep_values) {
   const std::lock_guard lock(mutex_);
   update_cost_ = {};
   updating_ = true;
+  drop_lead();
   if (keep_values || !current_) return;
   put_on_tape();
   recording_ = false;
@@ -87,6 +93,7 @@ void Recorder::begin_update(bool keep_values) {
 void Recorder::lose() {
   const std::lock_guard lock(mutex_);
   end_tape("a captured graph ran, and nobody can look into it");
+  drop_lead();
   if (current_) give_up_step();
   for (Step* step : kept_) step->let_go();
   kept_.clear();
@@ -120,10 +127,13 @@ void Recorder::end_step(bool keep) {
     recording_ = was_recording;
   }
   if (!current_ || std::find(kept_.begin(), kept_.end(), current_) != kept_.end()) return;
-  if (keep && current_->usable && options_.keep_steps > 0) {
+  if (!keep && leads_on()) {
+    led_ = current_;
+    if (current_->watch) current_->watch->rest();
+  } else if (keep && current_->usable && options_.keep_steps > 0) {
     kept_.push_back(current_);
     if (current_->watch) current_->watch->rest();
-    current_->slots.forget_produced();
+    current_->slots.forget_produced(current_->updated_at);
   } else {
     current_->let_go();
   }
@@ -197,6 +207,7 @@ std::size_t Recorder::memory() const {
   std::size_t all = 0;
   for (const auto& step : all_) all += step->memory();
   for (const record::TwinBatch& twin : twins_) all += twin.memory();
+  for (const Step& lead : leads_) all += lead.memory();
   if (tape_) all += tape_->memory();
   return all;
 }

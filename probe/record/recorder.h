@@ -58,6 +58,7 @@ struct RecorderOptions {
   /// All finished steps that together hold more are dropped too, as soon as the program does something other
   /// than training: it may have deleted its model and need the memory.
   std::uint64_t hold_after_bytes = 256ull << 20;
+  bool lead = false;  ///< record what runs between an update that is not recorded and the next step
   record::TapeOptions tape = {};  ///< an unbroken record of many steps (tape.h); off by default
 };
 
@@ -72,6 +73,12 @@ struct SeenTensor {
 };
 
 namespace record {
+
+/// What leads to a step is recorded as long as it has no more ops and keeps no more bytes alive: a longer
+/// stretch is an evaluation, or a loader. After such a one none is recorded for so many updates.
+inline constexpr std::size_t kMostLeadOps = 512;
+inline constexpr std::uint64_t kMostLeadBytes = std::uint64_t{64} << 20;
+inline constexpr int kNoLeadsAfter = 32;
 
 /// Memory that a step wrote and that is still there.
 struct Survivor {
@@ -149,8 +156,12 @@ class Recorder : public OpSink {
   /// The running step has passed its gate; its update is next. `loss` (may be undefined) is what was taken as
   /// its loss. Used by the tape only.
   void passed_gate(const record::GateNote& note, const at::Tensor& loss);
-  /// The update is over. Used by the tape only.
+  /// The update is over: what runs from here on until the next step begins leads to that one (lead.h). With
+  /// RecorderOptions::lead it is recorded by itself, up to a limit, if the step is not recorded any more; it
+  /// is dropped at the next update. Large memory that it overwrites is not copied.
   void updated();
+  /// What was recorded by itself before the running step; null if there is nothing, or not all of it.
+  record::Step* lead() { return led_; }
   /// Something happened that is not recorded: what is on the tape can no longer be used (Tape::cut).
   void cut_tape(const std::string& why, bool every_step = true);
   /// The tape; null if there is none.
@@ -215,6 +226,11 @@ class Recorder : public OpSink {
   void end_tape(const std::string& why, bool every_step = true);
   /// The step is over, or no longer available: what runs until the next step goes onto the tape only.
   void record_between();
+  void begin_lead();
+  /// Whether the running step, which is about to be dropped, leads to the next one: it recorded what ran
+  /// after its update, and what that overwrote is not much.
+  bool leads_on() const;
+  void drop_lead();
   void note_for_tape(const OpTraits& op, const Frame& frame, c10::ArrayRef<const c10::IValue> outputs);
   void share_stack(const Frame& frame, std::unique_lock<std::mutex>& lock);
   void record_output(const OpTraits& op, Frame& frame, ReturnKind kind, const at::Tensor& tensor);
@@ -238,7 +254,12 @@ class Recorder : public OpSink {
   std::vector<std::unique_ptr<record::Step>> all_;
   std::vector<record::Step*> kept_;  // oldest first
   record::Step* current_ = nullptr;
-  record::Step between_;          // what runs between two steps, for the tape
+  record::Step between_;   // what runs between two steps, for the tape
+  record::Step leads_[2];  // the same without a tape: the last one, and the one before as its template
+  int last_lead_ = 0;
+  bool leading_ = false;          // ops go there
+  int no_leads_ = 0;              // for so many updates, since the last one was too long
+  record::Step* led_ = nullptr;   // one of them, or the step before, as it led to the current step
   record::Step* into_ = nullptr;  // where ops go: `current_` or `between_`
   bool put_ = false;              // already on the tape
   std::unique_ptr<record::Tape> tape_;

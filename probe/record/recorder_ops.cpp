@@ -169,9 +169,10 @@ void Recorder::share_stack(const Frame& frame, std::unique_lock<std::mutex>& loc
     return;
   }
   if (step.stacks.size() <= op) step.stacks.resize(op + 1);
-  if (before_ && op < std::min(before_->ops.size(), before_->stacks.size()) && before_->stacks[op] &&
-      same_place(step.ops[op], step.words, before_->ops[op], before_->words)) {
-    step.stacks[op] = before_->stacks[op];
+  const record::Step* const before = leading_ ? &leads_[1 - last_lead_] : before_;
+  if (before && op < std::min(before->ops.size(), before->stacks.size()) && before->stacks[op] &&
+      same_place(step.ops[op], step.words, before->ops[op], before->words)) {
+    step.stacks[op] = before->stacks[op];
     return;
   }
   // Python's frames are walked under the interpreter's lock, and the thread that holds it may wait for a lock
@@ -265,6 +266,14 @@ std::unique_ptr<OpFrame> Recorder::on_start(const OpTraits& op, c10::ArrayRef<co
     if (++ops_between_ % kLookEvery == 0) let_go_of_the_past();
     if (!recording_) return nullptr;
   }
+  if (leading_) {
+    const bool too_long = into_->ops.size() >= record::kMostLeadOps || into_->held > record::kMostLeadBytes;
+    if (too_long) no_leads_ = record::kNoLeadsAfter;
+    if (too_long || current_phase() == Phase::optimizer) {  // the turn of another optimizer
+      drop_lead();
+      return nullptr;
+    }
+  }
   if (is_inside_collective() || finishes_collective(op, inputs)) return nullptr;
   if (into_ != current_ && into_->ops.size() >= options_.max_ops) {
     end_tape("between two steps more than " + std::to_string(options_.max_ops) + " operations ran");
@@ -276,7 +285,7 @@ std::unique_ptr<OpFrame> Recorder::on_start(const OpTraits& op, c10::ArrayRef<co
   }
   const Timed timed(updating_ ? &update_cost_.seconds : nullptr);
   std::unique_ptr<Frame> frame = add_op(op, inputs);
-  if (options_.stacks && into_ == current_) share_stack(*frame, lock);
+  if (options_.stacks && (into_ == current_ || leading_)) share_stack(*frame, lock);
   return frame;
 }
 

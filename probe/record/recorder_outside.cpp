@@ -79,7 +79,7 @@ std::uint32_t Recorder::outside_or_known(const at::Tensor& tensor, bool blind, b
   SlotRecord& record = step.slots[slot];
   if (record.first_bytes == 0) return slot;
   if (tape_) tape_->read(tensor, record);
-  if (into_ != current_) return slot;  // what runs between two steps is needed by the tape only
+  if (into_ != current_ && !leading_) return slot;  // the tape has read it
   record.shared = may_be_shared(tensor, step.watch != nullptr);
   if (record.shared) record.shared_hash = hash_of_storage(storage);
   if (storage.device().is_cpu() && (record.first_bytes <= record::kCopyAtOnce || record.shared)) {
@@ -125,6 +125,12 @@ bool Recorder::overwrites_unread(const OpTraits& op, const at::Tensor& tensor, s
 void Recorder::about_to_write(record::Step& step, std::uint32_t slot) {
   SlotRecord& record = step.slots[slot];
   if (!record.live) return;
+  if (leading_ && &step == into_) {
+    record.lost = true;
+    record.live = {};
+    record.version = {};
+    return;
+  }
   const std::uint64_t grown = step.values.grown();
   const record::Timed timed(updating_ ? &update_cost_.copying : nullptr);
   record.changed_unseen = record::changed_since(record);

@@ -110,10 +110,12 @@ void SlotIndex::clear() {
   }
 }
 
-void SlotIndex::forget_produced() {
+void SlotIndex::forget_produced(std::uint32_t kept_from) {
   const c10::weak_intrusive_ptr<c10::StorageImpl> none{c10::intrusive_ptr<c10::StorageImpl>()};
   for (std::uint32_t slot = 0; slot < size_; ++slot)
-    if (records_[slot].produced) records_[slot].storage = none;
+    if (const SlotRecord& record = records_[slot];
+        record.produced && (record.writer == UINT32_MAX || record.writer < kept_from))
+      records_[slot].storage = none;
 }
 
 }  // namespace nanquest::record

@@ -65,8 +65,9 @@ class SlotIndex {
   void clear();
   /// Ends what is known of this storage: it gets a new slot at its next use.
   void forget(const c10::StorageImpl* storage);
-  /// Drops storages that the step allocated itself: nothing asks for them later.
-  void forget_produced();
+  /// Drops storages that the step allocated itself, unless op `kept_from` or a later one wrote to them:
+  /// nothing asks for them later.
+  void forget_produced(std::uint32_t kept_from);
   std::size_t capacity_bytes() const {
     return places_.capacity() * sizeof(Place) + records_.capacity() * sizeof(SlotRecord);
   }

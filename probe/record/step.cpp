@@ -20,7 +20,8 @@ Step::Step() = default;
 Step::~Step() = default;
 
 void Step::let_go() {
-  usable = talks = false;
+  usable = talks = at_once = false;
+  updated_at = UINT32_MAX;
   watch.reset();
   slots.clear();
   outside.clear();

@@ -126,8 +126,11 @@ struct Step {
   Step();
   ~Step();
   std::int64_t number = 0;
-  bool usable = false;  ///< tables can be made of it
-  bool talks = false;   ///< a collective is among its ops
+  bool usable = false;   ///< tables can be made of it
+  bool talks = false;    ///< a collective is among its ops
+  bool at_once = false;  ///< no op ran unrecorded between the end of the step before and this one
+  std::uint32_t updated_at =
+      UINT32_MAX;  ///< first op after its last update, as far as the end of that is known
   std::vector<OpRecord> ops;
   Words words;
   SlotIndex slots;

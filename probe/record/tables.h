@@ -78,6 +78,10 @@ class StepTables {
   /// from becomes a reference to that file (Recording::references) instead of data. Reads those bytes once.
   void refer_to_files();
 
+  /// Puts what ran in this step after its update before the ops of the step that followed it, whose tables
+  /// are finished, as far as it made bad values there (lead.h). Call after `build`.
+  void lead_to(StepTables& next);
+
   /// Makes `recording` independent of the program's memory. Its data keep `recorder`, which must be the
   /// recorder of this step.
   void own(const std::shared_ptr<const Recorder>& recorder);
