@@ -106,6 +106,21 @@ TEST_F(OfRuns, ARunThatCantBeReadIsInTheListAllTheSame) {
   EXPECT_EQ(bad.incidents, 1u) << "its snapshot is there";
 }
 
+/// Killed, it never wrote that it ended: the list says what the run's own page says.
+TEST_F(OfRuns, ARunThatWroteNothingForLongIsNotCalledRunning) {
+  make();
+  Manifest manifest = *read_manifest(folder() + "/run-9");
+  manifest.status = "running";
+  ASSERT_TRUE(write_manifest(folder() + "/run-9", manifest));
+  written(folder() + "/run-9", 90);
+  const Session run = open(folder() + "/run-9");
+  const RunFolder found = *read_run_folder(folder());
+  const auto cells = cells_of(found.runs[found.rows("run-9", RunColumn::name, false).at(0)]);
+  EXPECT_EQ(cells[static_cast<std::size_t>(RunColumn::state)],
+            "running, says the manifest, but nothing was written for 90 minutes");
+  EXPECT_EQ(cells[static_cast<std::size_t>(RunColumn::state)], run.status());
+}
+
 TEST_F(OfRuns, WhatIsNoFolderOfRunsKeepsItsOwnError) {
   fs::create_directories(folder() + "/empty/deep/deeper");
   const Result<Session> none = Session::open(folder());

@@ -165,7 +165,7 @@ std::array<std::string, kRunColumns.size()> cells_of(const RunLine& run) {
           std::to_string(run.incidents),
           run.last_step ? exact_number(*run.last_step) : "-",
           age_text(run.written),
-          run.state + (run.outcome.empty() || run.outcome == run.state ? "" : ": " + run.outcome),
+          status_text(run.state, run.outcome, run.written),
           run.command};
 }
 

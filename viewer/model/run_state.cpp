@@ -50,12 +50,11 @@ std::string utc_text(fs::file_time_type written) {
   return text;
 }
 
-std::string status_text(const Manifest& manifest, fs::file_time_type written) {
+std::string status_text(const std::string& status, const std::string& outcome, fs::file_time_type written) {
   const std::chrono::seconds age = age_of(written);
-  if (manifest.status == "running" && age > std::chrono::minutes(2))
+  if (status == "running" && age > std::chrono::minutes(2))
     return "running, says the manifest, but nothing was written for " + in_units(age);
-  const std::string& outcome = manifest.outcome;
-  return manifest.status + (outcome.empty() || outcome == manifest.status ? "" : ": " + outcome);
+  return status + (outcome.empty() || outcome == status ? "" : ": " + outcome);
 }
 
 }  // namespace nanquest::viewer

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <string>
 
-#include "probe/snapshot/manifest.h"
 #include "probe/snapshot/run_dir.h"
 
 namespace nanquest::viewer {
@@ -19,7 +18,9 @@ std::string age_text(std::filesystem::file_time_type written);
 /// The same as a time, "2025-01-02T03:04:05Z".
 std::string utc_text(std::filesystem::file_time_type written);
 
-/// "finished: went on in fp32", or for how long a running run has written nothing.
-std::string status_text(const Manifest& manifest, std::filesystem::file_time_type written);
+/// "finished: went on in fp32", or for how long a running run has written nothing. `status` and `outcome`:
+/// those of the manifest.
+std::string status_text(const std::string& status, const std::string& outcome,
+                        std::filesystem::file_time_type written);
 
 }  // namespace nanquest::viewer

@@ -32,7 +32,7 @@ std::string Session::lost_series() const {
 
 std::string Session::status() const {
   if (!lost_.empty()) return "gone: moved, renamed or removed while it was shown";
-  return manifest_ ? status_text(*manifest_, written_) : "";
+  return manifest_ ? status_text(manifest_->status, manifest_->outcome, written_) : "";
 }
 
 }  // namespace nanquest::viewer
