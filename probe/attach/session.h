@@ -145,6 +145,8 @@ class AttachSession : public OpSink {
   StepAnswer before_update(const Update& update, const Weights& weights, bool gradients_follow);
   /// A setting of the optimizer has changed since its last update.
   void setting_changed() { risk_.changed(); }
+  /// The next update is the first of its optimizer.
+  void new_optimizer() { new_optimizer_ = true; }
   /// Judges the loss and the gradients of the weights that are about to be written.
   StepAnswer judge(const Update& update);
   /// What came late, of steps before: to be told whenever one of these functions has answered.
@@ -328,7 +330,7 @@ class AttachSession : public OpSink {
                       Pages* pages = nullptr, const Awaited* late = nullptr);
   /// A finite step that the history's band has judged: a spike is an incident with a file of its own.
   void report_spike(const Awaited& look, const GateResult& seen, StepAnswer& answer, bool late);
-  std::string write_spike(const BandNews& news, const Awaited& look, Facts& told, bool late);
+  std::string write_spike(const SpikeNote& note, const Awaited& look, Facts& told, bool late);
   /// The incident's file: of the bad step, or of the one that did the damage.
   std::string write_file(Gate gate, Facts& told, bool update_made, Pages* pages, const Awaited* late);
   /// Whether the running step can be written.
@@ -461,8 +463,9 @@ class AttachSession : public OpSink {
   std::map<std::string, std::string> notes_;
   int told_micro_batch_ = -1;
   FindOwner find_owner_;
-  int in_vain_ = 0;        ///< tensors whose owner was looked for, and that are nobody's state
-  bool left_out_ = false;  ///< the update of the step that runs is not made
+  int in_vain_ = 0;             ///< tensors whose owner was looked for, and that are nobody's state
+  bool new_optimizer_ = false;  ///< the next update is the first of its optimizer
+  bool left_out_ = false;       ///< the update of the step that runs is not made
   int spikes_ = 0, spike_files_ = 0;
   std::int64_t spike_told_ = -1;  ///< first step of the last excursion that was told
   std::int64_t good_steps_ = 0;

@@ -34,6 +34,16 @@ Facts facts_of(const BandNews& news, double loss, double norm) {
   return facts;
 }
 
+std::optional<SpikeFigure> figure_of(const Band::Range& usual, double value, bool out) {
+  if (usual.edge == 0 || !std::isfinite(value)) return std::nullopt;
+  return SpikeFigure{value, out, usual.low, usual.middle, usual.high, usual.back, usual.edge};
+}
+
+SpikeNote note_of(const BandNews& news, double loss, double norm) {
+  return {news.kind == BandNews::diverged, news.since, figure_of(news.usual_loss, loss, news.loss),
+          figure_of(news.usual_norm, norm, news.norm)};
+}
+
 }  // namespace
 
 void AttachSession::report_spike(const Awaited& look, const GateResult& seen, StepAnswer& answer, bool late) {
@@ -44,7 +54,8 @@ void AttachSession::report_spike(const Awaited& look, const GateResult& seen, St
   answer.skip |= options_.on_spike == skip && !late;
   if (news.kind == BandNews::goes_on) return;
   const double clip_norm = look.look.number(kClipNorm).value_or(look.clip_norm);
-  Facts told = facts_of(news, seen.loss, std::isnan(clip_norm) ? seen.norm : clip_norm);
+  const double norm = std::isnan(clip_norm) ? seen.norm : clip_norm;
+  Facts told = facts_of(news, seen.loss, norm);
   if (news.kind == BandNews::diverged) {
     told = {{.kind = Fact::diverged,
              .name = in_words(news.usual_loss),
@@ -71,12 +82,12 @@ void AttachSession::report_spike(const Awaited& look, const GateResult& seen, St
   answer.incident = true;
   answer.stops = false;
   writer_.begin(look.step);
-  answer.file = write_spike(news, look, told, late);
+  answer.file = write_spike(note_of(news, seen.loss, norm), look, told, late);
   add(told, writer_.end(Gate::spike, answer.file, told));
   add(answer.told, std::move(told));
 }
 
-std::string AttachSession::write_spike(const BandNews& news, const Awaited& look, Facts& told, bool late) {
+std::string AttachSession::write_spike(const SpikeNote& note, const Awaited& look, Facts& told, bool late) {
   if (options_.probe.level < Level::trace) {
     told.push_back({Fact::level_keeps_none});
     return "";
@@ -96,7 +107,7 @@ std::string AttachSession::write_spike(const BandNews& news, const Awaited& look
     told.push_back({look.graph_ran ? Fact::graph_ran : Fact::nothing_recorded});
     return "";
   }
-  std::string file = writer_.write({Gate::spike, news.loss}, *pages, told);
+  std::string file = writer_.write({Gate::spike, note.loss && note.loss->out, note}, *pages, told);
   spike_files_ += file.empty() ? 0 : 1;
   return file;
 }

@@ -92,7 +92,8 @@ std::optional<Band::Range> Band::range() const {
   const bool logarithm = by_logarithm();
   const Fit band = fit(logarithm);
   const auto back = [&](double y) { return logarithm ? std::exp(y) : y; };
-  return Range{back(band.middle - 2 * band.spread), back(band.middle), back(band.middle + 2 * band.spread)};
+  return Range{back(band.middle - 2 * band.spread), back(band.middle), back(band.middle + 2 * band.spread),
+               back(band.middle + kBack * band.edge), back(band.middle + band.edge)};
 }
 
 }  // namespace nanquest

@@ -24,6 +24,8 @@ class Band {
   /// After an excursion that came back, this many steps long only a larger one is beyond the edge.
   static constexpr std::size_t kRemembers = 4096;
   static constexpr double kLarger = 1.3;
+  /// Of the distance to the edge: a value nearer to the middle has come back.
+  static constexpr double kBack = 0.5;
 
   /// Values below `ratio` times the middle are never beyond the edge.
   explicit Band(double ratio) : ratio_(ratio) {}
@@ -39,9 +41,10 @@ class Band {
   void forget();
 
   bool known() const { return count() >= kLeast; }
-  /// The middle, and two spreads below and above it. Nothing before the band is known.
+  /// The middle, and two spreads below and above it; and the values at which `above` is kBack and 1. Nothing
+  /// before the band is known.
   struct Range {
-    double low = 0, middle = 0, high = 0;
+    double low = 0, middle = 0, high = 0, back = 0, edge = 0;
   };
   std::optional<Range> range() const;
 

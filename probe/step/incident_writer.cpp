@@ -58,6 +58,7 @@ std::string IncidentWriter::write(const Reason& reason, StepPages& pages, Facts&
   if (reason.gate == Gate::spike) {
     add_process_groups(recording->doc);
     recording->doc.culprit = {};  // its infinities, if there are any, are meant
+    if (reason.spike) note_spike(recording->doc, *reason.spike);
   } else {
     name_culprit(*recording, told);
   }

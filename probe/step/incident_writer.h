@@ -22,6 +22,7 @@
 #include "probe/step/facts.h"
 #include "probe/step/file_budget.h"
 #include "probe/step/run_log.h"
+#include "probe/trace/spike_note.h"
 
 namespace nanquest {
 
@@ -70,7 +71,8 @@ class IncidentWriter {
   /// Why a file is written.
   struct Reason {
     Gate gate = Gate::non_finite;
-    bool loss_bad = false;  ///< the rank's own loss is not finite
+    bool loss_bad = false;                ///< the rank's own loss is not finite
+    std::optional<SpikeNote> spike = {};  ///< for the gate `spike`
   };
 
   /// `log` must outlive this; null: nothing is written.

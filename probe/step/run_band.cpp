@@ -8,7 +8,6 @@ namespace {
 
 constexpr int kFirst = 16;       // steps that show what a figure was like at the start
 constexpr double kSmall = 0.15;  // of the size at the start: a spike below it does not matter
-constexpr double kInside = 0.5;  // of the distance to the edge: an excursion has come back
 constexpr double kWary = 1.5;    // times the edge, while another excursion is not long ago
 constexpr int kWarySteps = 4096;
 constexpr double kRisen = 1.5;  // times the usual learning rate
@@ -82,7 +81,7 @@ BandNews RunBand::judge(const StepFigures& seen) {
   const bool rose = rate_rose(seen.rate);
   BandNews news;
   const double loss = loss_.above(seen.loss, rose), norm = norm_.above(seen.norm, rose);
-  const double edge = excursion_ ? kInside : wary_ > 0 ? kWary : 1;
+  const double edge = excursion_ ? Band::kBack : wary_ > 0 ? kWary : 1;
   if (wary_ > 0) --wary_;
   news.loss = loss > edge;
   news.norm = norm > edge;
@@ -100,6 +99,7 @@ BandNews RunBand::judge(const StepFigures& seen) {
       since_ = climb_.low_at + 1;
     }
     left_above_ = kAboveStart * climb_.low;
+    usual_loss_.back = usual_loss_.edge = left_above_;
     news.loss = true;
     return diverged(news);
   }

@@ -12,6 +12,7 @@
 #include "probe/trace/collectives.h"
 #include "probe/trace/graph.h"
 #include "probe/trace/placement.h"
+#include "probe/trace/spike_note.h"
 
 namespace nanquest {
 namespace {
@@ -137,7 +138,9 @@ bool can_be_hashed(const ReplicaRank& rank) {
 bool computed_alike(const SnapshotDoc& one, const SnapshotDoc& other) {
   const auto of = [](const SnapshotDoc& doc) {
     auto entries = doc.environment;
-    std::erase_if(entries, [](const auto& entry) { return tells_of_ranks(entry.first); });
+    std::erase_if(entries, [](const auto& entry) {
+      return tells_of_ranks(entry.first) || tells_of_spike(entry.first);
+    });
     return entries;
   };
   return of(one) == of(other);

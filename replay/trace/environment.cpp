@@ -12,6 +12,7 @@
 #include "probe/snapshot/sharing.h"
 #include "probe/trace/lead_ops.h"
 #include "probe/trace/placement.h"
+#include "probe/trace/spike_note.h"
 
 namespace nanquest::trace {
 namespace {
@@ -30,7 +31,7 @@ int recorded_number(const SnapshotDoc& doc, const std::string& key, int otherwis
 /// memory was on the CPU only.
 bool beside_the_point(const std::string& key, bool cpu_alone) {
   if (key.starts_with("autocast_")) return true;  // casts are ops of the trace; replay runs without autocast
-  if (tells_of_ranks(key) || key == kLeadOps) return true;
+  if (tells_of_ranks(key) || tells_of_spike(key) || key == kLeadOps) return true;
   return cpu_alone && (key.ends_with("_cudnn") || key.ends_with("_cublas"));
 }
 
