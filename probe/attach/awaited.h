@@ -30,6 +30,7 @@ struct Awaited {
   double clip_norm =
       StepFigures::kUnknown;  ///< of the gradients before they were clipped, where it is on the CPU
   bool norm_bad = false;      ///< known before the look
+  std::uint64_t trained = 0;  ///< which weights it updates (ProgramTensors::trained)
   bool joins = false;         ///< another optimizer has written in this step
   bool graph_ran = false;     ///< a captured graph was replayed in this step
 };

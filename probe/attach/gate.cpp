@@ -17,6 +17,7 @@ Awaited AttachSession::look_at_gradients(const Update& update) {
   it.round = rounds_ ? rounds_->number() : -1;
   it.losses = losses_;
   it.norm_bad = norm_bad_;
+  it.trained = tensors_.trained();
   if (norm_.defined() && norm_.is_cpu() && norm_.numel() == 1) it.clip_norm = norm_.item().toDouble();
   it.graph_ran = graph_ran_in_ == it.step;
   const at::Tensor norm = norm_.defined() && !norm_.is_cpu() ? norm_ : at::Tensor();
@@ -96,11 +97,11 @@ void AttachSession::answered(Awaited& it, StepAnswer& answer, bool late) {
   if (!it.joins) history_.scaled(loss_scale_);
   const double clip_norm = it.look.number(kClipNorm).value_or(it.clip_norm);
   if (late) {
-    history_.gated_later(it.joins, answer.gate, seen, gate_, clip_norm);
+    history_.gated_later(it.joins, answer.gate, seen, gate_, clip_norm, it.trained);
   } else {
     norm_bad_ = norm_bad;
     left_out_ = scaler_acts && answer.gate != Gate::ok && !options_.skip_bad_updates;
-    history_.gated(answer.gate, seen, gate_, clip_norm);
+    history_.gated(answer.gate, seen, gate_, clip_norm, it.trained);
     if (options_.tape > 0 && rounds_ && !machine_.in_closure())
       rounds_->recorder().passed_gate({.step = it.step, .rate = it.update.lr, .loss = loss_},
                                       losses_.telling());

@@ -206,6 +206,7 @@ TORCH_LIBRARY(nanquest, m) {
   m.def("judge(float lr, float loss_scale, bool scale_overflow, Tensor? scale, Tensor? found_inf) -> str",
         &judge);
   m.def("setting_changed() -> ()", &Of<&AttachSession::setting_changed>::op);
+  m.def("new_optimizer() -> ()", &Of<&AttachSession::new_optimizer>::op);
   m.def("after_update() -> str", &Of<&AttachSession::after_update>::op);
   m.def("note_scaled(Tensor scaled, Tensor loss) -> ()", &Of<&AttachSession::note_scaled>::op);
   m.def("begin_backward(Tensor[] roots, bool accumulates) -> ()", &Of<&AttachSession::begin_backward>::op);

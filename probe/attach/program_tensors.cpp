@@ -9,6 +9,8 @@ namespace nanquest::attach {
 std::int64_t ProgramTensors::add_parameter(const std::string& name, const at::Tensor& tensor) {
   const std::size_t known = names_.parameters.size(), index = names_.parameters.add(name, tensor);
   weight_memory_.insert(tensor.storage().unsafeGetStorageImpl());
+  times_.resize(names_.parameters.size());
+  ++times_[index];
   if (index == known) {
     gate_.bind(index, {});
     history_.watch_parameter(names_.parameters.name(index), tensor);
@@ -30,6 +32,7 @@ void ProgramTensors::put(const std::string& kind, const std::string& name, const
 
 void ProgramTensors::bind(const Weights& weights) {
   release();
+  times_.resize(names_.parameters.size());
   for (std::size_t i = 0; i < weights.tensors.size() && i < weights.numbers.size(); ++i) {
     const std::int64_t number = weights.numbers[i];
     if (number < 0 || static_cast<std::size_t>(number) >= names_.parameters.size()) continue;
@@ -48,6 +51,18 @@ void ProgramTensors::release() {
     history_.bind(index, {});
   }
   bound_.clear();
+}
+
+void ProgramTensors::renew() {
+  for (const std::size_t index : bound_) ++times_[index];
+}
+
+std::uint64_t ProgramTensors::trained() const {
+  std::uint64_t sum = 0xcbf29ce484222325;  // FNV-1a, by words
+  for (const std::size_t index : bound_)
+    for (const std::uint64_t word : {static_cast<std::uint64_t>(index), times_[index]})
+      sum = (sum ^ word) * 0x100000001b3;
+  return sum;
 }
 
 std::uint64_t ProgramTensors::bytes_of_update(at::Device& device) {

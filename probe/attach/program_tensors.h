@@ -41,6 +41,11 @@ class ProgramTensors {
   /// Gate and history look at these weights from now on, until `release`.
   void bind(const Weights& weights);
   void release();
+  /// These weights have a new optimizer.
+  void renew();
+  /// A number for the bound weights and their optimizer: another one for other weights, also of a model that
+  /// was built again under the same names, and for a new optimizer.
+  std::uint64_t trained() const;
   /// About how many bytes an update of these weights will overwrite; `device`: where they are.
   std::uint64_t bytes_of_update(at::Device& device);
   /// Whether a weight uses this memory.
@@ -58,6 +63,7 @@ class ProgramTensors {
   RunHistory& history_;
   Names names_;
   std::vector<std::size_t> bound_;
+  std::vector<std::uint64_t> times_;  ///< by parameter: how often it was built, or got an optimizer
   std::unordered_set<const c10::StorageImpl*> weight_memory_;               ///< addresses only
   std::pair<std::size_t, std::uint64_t> state_bytes_;                       ///< for this many states
   std::pair<std::size_t, std::vector<at::Device>> devices_{0, {at::kCPU}};  ///< for this many weights

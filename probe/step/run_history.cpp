@@ -81,17 +81,18 @@ void RunHistory::scaled(double loss_scale) {
 }
 
 void RunHistory::gated_later(bool joins, Gate gate, const GateResult& seen, const GradientGate& gradients,
-                             double clip_norm) {
+                             double clip_norm, std::uint64_t trained) {
   news_ = {};
   if (!open_row_) return;
   joined_ = joins;
-  fill_gate(gate, seen, gradients, clip_norm);
+  fill_gate(gate, seen, gradients, clip_norm, trained);
 }
 
-void RunHistory::gated(Gate gate, const GateResult& seen, const GradientGate& gradients, double clip_norm) {
+void RunHistory::gated(Gate gate, const GateResult& seen, const GradientGate& gradients, double clip_norm,
+                       std::uint64_t trained) {
   news_ = {};
   if (!open_row_) return;
-  fill_gate(gate, seen, gradients, clip_norm);
+  fill_gate(gate, seen, gradients, clip_norm, trained);
   // A loop that never calls after_update need not pay for the samples.
   const auto step = static_cast<std::int64_t>(history_->get(Scalar::step));
   measuring_ = gate == Gate::ok && unanswered_ < 2 && weights_.due(step);
@@ -99,17 +100,17 @@ void RunHistory::gated(Gate gate, const GateResult& seen, const GradientGate& gr
   if (measuring_) weights_.before_update();
 }
 
-void RunHistory::fill_gate(Gate gate, const GateResult& seen, const GradientGate& gradients,
-                           double clip_norm) {
+void RunHistory::fill_gate(Gate gate, const GateResult& seen, const GradientGate& gradients, double clip_norm,
+                           std::uint64_t trained) {
   const auto before = [&](Scalar column) { return joined_ ? history_->get(column) : 0; };
   double word = std::max(before(Scalar::gate), static_cast<double>(gate));
   if (gate == Gate::ok && !joined_)
-    news_ = band_.judge({.step = static_cast<std::int64_t>(history_->get(Scalar::step)),
-                         .loss = seen.loss,
-                         .norm = std::isnan(clip_norm) ? seen.norm : clip_norm,
-                         .rate = history_->get(Scalar::lr),
-                         .weights = weights_norm_,
-                         .moved = moved_});
+    news_ = bands_.judge(trained, {.step = static_cast<std::int64_t>(history_->get(Scalar::step)),
+                                   .loss = seen.loss,
+                                   .norm = std::isnan(clip_norm) ? seen.norm : clip_norm,
+                                   .rate = history_->get(Scalar::lr),
+                                   .weights = weights_norm_,
+                                   .moved = moved_});
   if (news_.kind == BandNews::spike) word = static_cast<double>(Gate::spike);
   // A spike has the lowest priority: a later update of the step replaces it.
   if (joined_ && before(Scalar::gate) == static_cast<double>(Gate::spike) && gate != Gate::ok)

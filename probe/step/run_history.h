@@ -13,7 +13,7 @@
 #include "probe/snapshot/series.h"
 #include "probe/step/gate.h"
 #include "probe/step/history.h"
-#include "probe/step/run_band.h"
+#include "probe/step/run_bands.h"
 #include "probe/step/weight_watch.h"
 
 namespace nanquest {
@@ -37,13 +37,13 @@ class RunHistory {
   bool join(std::int64_t step);
   /// Writes the gate's measurements into the row; `ok` steps are prepared for `after_update`. An `ok` step
   /// that begins a spike (RunBand) is written as `spike`. `clip_norm`: of the gradients before they were
-  /// clipped, if that is known.
+  /// clipped, if that is known. `trained`: as RunBands.
   void gated(Gate gate, const GateResult& seen, const GradientGate& gradients,
-             double clip_norm = StepFigures::kUnknown);
+             double clip_norm = StepFigures::kUnknown, std::uint64_t trained = 0);
   /// The same for an answer that comes when the update has been made: its row is still open. `joins`: what
   /// `join` said when the update began.
   void gated_later(bool joins, Gate gate, const GateResult& seen, const GradientGate& gradients,
-                   double clip_norm = StepFigures::kUnknown);
+                   double clip_norm = StepFigures::kUnknown, std::uint64_t trained = 0);
   /// What the band says of the step that was gated last; `inside` for a step that it does not judge (a bad
   /// one, or the second update of a step).
   const BandNews& news() const { return news_; }
@@ -65,7 +65,8 @@ class RunHistory {
   std::string complaint() { return std::exchange(complaint_, {}); }
 
  private:
-  void fill_gate(Gate gate, const GateResult& seen, const GradientGate& gradients, double clip_norm);
+  void fill_gate(Gate gate, const GateResult& seen, const GradientGate& gradients, double clip_norm,
+                 std::uint64_t trained);
   void open(std::int64_t first_step);
   void complete();
   void fill_weights();
@@ -78,7 +79,7 @@ class RunHistory {
   std::optional<History> history_;
   std::optional<SeriesWriter> series_;
   WeightWatch weights_;
-  RunBand band_;
+  RunBands bands_;
   BandNews news_;
   double weights_norm_ = StepFigures::kUnknown, moved_ = StepFigures::kUnknown;  ///< as last measured
   std::vector<double> before_;                                                   ///< per layer, scratch

@@ -22,6 +22,7 @@ class _Weights:
         self.replicas = None  # replicas.Replicas' own: modules whose weights these are
         self.state = None  # its state when it was named
         self._settings = None  # in its last update
+        self._began = False
         self._seen = [number >= 0 for number in numbers]
         self._all_seen = all(self._seen)
         self._sharded = any_sharded(parameters)
@@ -35,6 +36,11 @@ class _Weights:
         settings = [[it for key, it in group.items() if key != "lr" and type(it) in _NUMBERS] for group in groups[:_GROUPS]]
         before, self._settings = self._settings, settings
         return settings != before
+
+    def first_update(self) -> bool:
+        """True once, at the first update."""
+        began, self._began = self._began, True
+        return not began
 
     def tensors(self, parameters):
         seen = self._seen_of(parameters)

@@ -82,6 +82,8 @@ class Updates:
         tensors = weights.tensors(parameters)
         if weights.other_settings(optimizer.param_groups):
             attachment.ops.setting_changed()
+        if weights.first_update():
+            attachment.ops.new_optimizer()
         answer = attachment.ops.before_update(*self._facts(optimizer), tensors, weights.numbers, follow)
         if self._leaves_out(attachment, answer, in_closure=follow):
             self._skip(optimizer)
