@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "probe/trace/lead_ops.h"
+#include "probe/trace/spike_note.h"
 #include "replay/case/values.h"
 #include "replay/cause/arbiter.h"
 #include "replay/cause/cause.h"
@@ -68,6 +69,7 @@ Verdict verdict_of(const Case& c, const Reproduction& reproduction, const std::s
   v.rank = c.doc().rank;
   v.reproduction = reproduction;
   v.found = !c.culprit().value.empty();
+  if (!v.found) v.on_record = on_record_text(c.doc());
   if (!v.found) return v;
   v.origin = from_word<Origin>(c.culprit().origin).value_or(Origin::op);
   v.culprit = culprit_info(c, c.op_index());
@@ -186,13 +188,6 @@ void judge(const Case& c, const DiagnoseOptions& options, Verdict& v) {
   if (!v.found) {
     v.explanation = v.unseen.any() ? "No harmful NaN or Inf was seen, but not every value could be looked at."
                                    : "The step holds no harmful NaN or Inf.";
-    if (c.doc().gate == Gate::spike) {
-      v.explanation +=
-          " It is on record because its loss or gradient norm was far out of the run's usual range.";
-      v.advice =
-          "Replay does not say yet why a finite step is out of range. Look at its batch first; nanquest diff "
-          "compares it with a recorded usual step (nanquest run --record-steps).";
-    }
     return;
   }
   v.phase = came_from_outside(v.origin) ? Phase::input : c.op() ? c.op()->phase : c.culprit().phase;

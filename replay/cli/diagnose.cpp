@@ -1,12 +1,16 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <filesystem>
 
 #include "probe/snapshot/atomic_file.h"
+#include "probe/snapshot/manifest.h"
 #include "probe/snapshot/sharing.h"
 #include "replay/cli/commands.h"
 #include "replay/lab/shelter.h"
 #include "replay/report/report.h"
+#include "replay/spike/spike.h"
 #include "replay/verdict/json.h"
 #include "replay/verdict/root.h"
 
@@ -63,6 +67,24 @@ std::string next_text(const Common& common, const DiagnoseArguments& arguments, 
   return show + "; all evidence: " + stem_of(common.snapshot) + ".md" + (arguments.full ? "" : ", or --full");
 }
 
+/// Whether the run noted later that the loss of this spike did not come back: its manifest then has a
+/// divergence, and no later spike before that.
+bool left_for_good(const std::string& snapshot, const SnapshotDoc& doc) {
+  const std::filesystem::path incidents = std::filesystem::absolute(snapshot).parent_path();
+  const Result<Manifest> manifest = read_manifest(incidents.parent_path().string());
+  if (!manifest) return false;
+  std::int64_t diverged = -1;
+  for (const ManifestFinding& finding : manifest->findings)
+    if (finding.kind == "divergence" && finding.rank == doc.rank && finding.step > doc.step &&
+        (diverged < 0 || finding.step < diverged))
+      diverged = finding.step;
+  return diverged >= 0 && std::none_of(manifest->incidents.begin(), manifest->incidents.end(),
+                                       [&](const ManifestIncident& other) {
+                                         return other.gate == "spike" && other.rank == doc.rank &&
+                                                other.step > doc.step && other.step <= diverged;
+                                       });
+}
+
 /// With less time than this a search tries nothing.
 constexpr double kNoTime = 1e-9;
 
@@ -88,6 +110,13 @@ int diagnosed(const Common& common, const DiagnoseArguments& arguments, const st
     if (const auto label = from_word<Label>(text)) options.left_out.push_back(*label);
   options.crash = crash;
   Verdict verdict = diagnose(c, reproduction_of(verified), common.snapshot, options);
+  if (!verdict.found && runs && options.try_fixes && c.doc().gate == Gate::spike)
+    explain_spike(*replayer,
+                  {.seconds = arguments.budget,
+                   .left_for_good = left_for_good(common.snapshot, c.doc()),
+                   .device = *device,
+                   .progress = say},
+                  verdict);
   take_root(verdict, common.snapshot);
   add_sharing(c.doc(), verdict);
   progress.clear();

@@ -48,14 +48,20 @@ std::string to_markdown(const Verdict& v) {
   if (!v.found) {
     out << "# Step " << v.step
         << (v.unseen.any() ? ": not everything could be looked at\n" : ": nothing harmful found\n");
+    if (!v.on_record.empty()) out << "\n- **Why:** " << on_record_text(v) << "\n";
     if (v.unseen.any())
       out << "\n- **What:** " << nothing_text(v) << "\n- **Do:** " << unseen_advice() << "\n";
     not_tested(out, v);
     return out.str();
   }
   out << "# " << word(v.cause) << " at step " << v.step << "\n\n";
-  out << "- **Where:** `" << where_text(v) << "`\n";
-  out << "- **What:** " << v.culprit.count << " bad elements (" << word(v.culprit.value) << ")\n";
+  const bool finite = !v.on_record.empty();
+  if (finite) {
+    out << "- **What:** " << on_record_text(v) << "\n";
+  } else {
+    out << "- **Where:** `" << where_text(v) << "`\n";
+    out << "- **What:** " << v.culprit.count << " bad elements (" << word(v.culprit.value) << ")\n";
+  }
   out << "- **Why:** " << v.explanation << "\n";
   if (const std::string blame = blame_text(v.blame); !blame.empty()) out << "- **Blame:** " << blame << "\n";
   if (v.root) out << "- **Root:** " << root_text(*v.root) << "\n";
@@ -65,7 +71,7 @@ std::string to_markdown(const Verdict& v) {
   if (v.fix)
     out << "- **Do:** " << v.fix->advice << " Verified: " << fix_text(*v.fix) << ".\n";
   else if (!v.advice.empty())
-    out << "- **Do:** " << v.advice << " (not tried on this step)\n";
+    out << "- **Do:** " << v.advice << (finite ? "" : " (not tried on this step)") << "\n";
   out << "- **Confidence:** " << confidence_text(v) << "\n";
   if (const std::string text = precision_text(v); !text.empty()) out << "- **Precision:** " << text << "\n";
   out << "- **Reproduction:** " << reproduction_text(v.reproduction) << "\n";

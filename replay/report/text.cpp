@@ -87,23 +87,23 @@ void samples(Page& page, const Verdict& v) {
 /// The answers: what, where, why, what to do, what was tried, how certain.
 void answers(Page& page, const Verdict& v, bool full) {
   const auto short_of = [&](const std::string& text) { return full ? text : sentences(text, 2); };
-  const bool known = v.cause != Label::unknown;
+  const bool known = v.cause != Label::unknown, finite = !v.on_record.empty();
   page.block(known ? "CAUSE" : "UNKNOWN",
              std::string(known ? word(v.cause) : meaning(v.cause)) + " at step " + std::to_string(v.step) +
-                 ": " + value_text(v.culprit) +
+                 ": " + (finite ? v.on_record : value_text(v.culprit)) +
                  (known ? " (" + std::string(meaning(v.cause)) + ")" : std::string()),
              known ? "1;31" : "1;33");
-  page.block("where", where_text(v));
+  if (!finite) page.block("where", where_text(v));
   if (!v.culprit.stack.empty()) page.block("", program_frame(v.culprit.stack), "1", 1);
   page.block("why", short_of(v.explanation), "1", 3);
   if (v.ranks) page.block("ranks", v.ranks->text);
   if (v.fix)
     page.block("do", short_of(v.fix->advice), "1;32");
   else if (!v.advice.empty())
-    page.block("do", short_of(v.advice) + " (not tried on this step)", "1;33");
+    page.block("do", short_of(v.advice) + (finite ? "" : " (not tried on this step)"), "1;33");
   if (v.fix)
     page.block("tried", fix_text(*v.fix));
-  else if (!full)
+  else if (!full && !finite)
     page.block("tried", "nothing that was tried fixes this step");
   if (full && v.fix && !v.fix->no_patch.empty()) page.block("patch", "none: " + v.fix->no_patch);
   if (full && v.fix && !v.fix->patch.empty()) page.verbatim("patch", v.fix->patch);
@@ -128,6 +128,7 @@ void evidence(Page& page, const Verdict& v) {
 }
 
 std::string do_text(const Verdict& v) {
+  if (!v.on_record.empty()) return sentences(v.advice, 2);
   if (v.fix)
     return sentences(v.fix->advice, 2) + " (tried: with \"" + v.fix->change + "\" this step is finite)";
   if (!v.advice.empty()) return sentences(v.advice, 2) + " (not tried on this step)";
@@ -164,7 +165,6 @@ std::string to_text(const Verdict& v, const TextStyle& style) {
   } else {
     const bool all = !v.unseen.any();
     page.block(all ? "NOTHING" : "NOT SEEN", nothing_text(v), all ? "1;32" : "1;33");
-    if (!v.advice.empty()) page.block("why", v.explanation);
     if (!all || !v.advice.empty()) page.block("do", all ? v.advice : unseen_advice(), "1;33");
     page.block("proof", reproduction_text(v.reproduction));
     not_tested(page, v);
@@ -175,8 +175,9 @@ std::string to_text(const Verdict& v, const TextStyle& style) {
 
 std::string to_brief(const Verdict& v) {
   if (!v.found) return nothing_text(v) + "\n" + (v.unseen.any() ? "do: " + unseen_advice() + "\n" : "");
-  return "step " + std::to_string(v.step) + ": " + std::string(word(v.cause)) + ", " + value_text(v.culprit) +
-         ": " + where_text(v) + "\nwhy: " + sentences(v.explanation, 2) + "\ndo: " + do_text(v) + "\n" +
+  const std::string what = v.on_record.empty() ? value_text(v.culprit) + ": " + where_text(v) : v.on_record;
+  return "step " + std::to_string(v.step) + ": " + std::string(word(v.cause)) + ", " + what +
+         "\nwhy: " + sentences(v.explanation, 2) + "\ndo: " + do_text(v) + "\n" +
          (v.root ? "root: " + root_text(*v.root) + "\n" : "");
 }
 

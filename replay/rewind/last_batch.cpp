@@ -123,10 +123,20 @@ TapeDoc last_step_alone(const TapeDoc& tape) {
 }
 
 std::optional<TapeDoc> without_step(const TapeDoc& tape, std::int64_t number) {
-  const auto found = std::find_if(tape.steps.begin(), tape.steps.end(),
-                                  [&](const TapeStep& step) { return step.step == number; });
-  if (found == tape.steps.end() || found + 1 == tape.steps.end()) return std::nullopt;
-  const StepSpan out = spans_of(tape)[static_cast<std::size_t>(found - tape.steps.begin())];
+  return without_steps(tape, number, number);
+}
+
+std::optional<TapeDoc> without_steps(const TapeDoc& tape, std::int64_t first, std::int64_t last) {
+  const auto at = [&](std::int64_t number) {
+    return std::find_if(tape.steps.begin(), tape.steps.end(),
+                        [&](const TapeStep& step) { return step.step == number; });
+  };
+  const auto from = at(first), to = at(last);
+  if (from == tape.steps.end() || to == tape.steps.end() || to < from || to + 1 == tape.steps.end())
+    return std::nullopt;
+  const std::vector<StepSpan> spans = spans_of(tape);
+  const StepSpan out{spans[static_cast<std::size_t>(from - tape.steps.begin())].begin,
+                     spans[static_cast<std::size_t>(to - tape.steps.begin())].end};
   const std::int32_t length = out.end - out.begin;
   const auto inside = [&](std::int32_t op) { return op >= out.begin && op < out.end; };
   const auto moved = [&](std::int32_t op) { return op >= out.end ? op - length : inside(op) ? kNone : op; };
@@ -136,7 +146,8 @@ std::optional<TapeDoc> without_step(const TapeDoc& tape, std::int64_t number) {
   for (OpRow& op : doc.ops) op.forward_op = op.forward_op == kNone ? kNone : moved(op.forward_op);
   doc.culprit = {};
   doc.twin = {};
-  left.steps.erase(left.steps.begin() + (found - tape.steps.begin()));
+  left.steps.erase(left.steps.begin() + (from - tape.steps.begin()),
+                   left.steps.begin() + (to - tape.steps.begin()) + 1);
   for (TapeStep& step : left.steps) {
     if (step.gate >= out.end) step.gate -= length;
     if (step.end != kNone && step.end >= out.end) step.end -= length;

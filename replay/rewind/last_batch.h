@@ -12,8 +12,10 @@ namespace nanquest {
 /// What earlier steps made for it is missing, and ops that read it fail. Needs at least one step.
 TapeDoc last_step_alone(const TapeDoc& tape);
 
-/// The tape without step `number`, which must not be its last: what that step wrote, later steps find as it
-/// was before. Nothing if the tape doesn't hold it.
+/// The tape without its steps `first` to `last`, which must not contain its last one: what they wrote, later
+/// steps find as it was before. Nothing if the tape doesn't hold them.
+std::optional<TapeDoc> without_steps(const TapeDoc& tape, std::int64_t first, std::int64_t last);
+/// The same without one step.
 std::optional<TapeDoc> without_step(const TapeDoc& tape, std::int64_t number);
 
 /// The tape with its last step on what the step before read from outside (a batch) and drew (random states);

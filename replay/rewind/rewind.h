@@ -41,6 +41,9 @@ class Rewind {
   /// The tape's tables without the trace, the incident's step last.
   const std::vector<TapeStep>& steps() const { return tape_.steps; }
   const SnapshotDoc& trace() const { return tape_.trace; }
+  /// All of it, and its values, as TapeRunner takes them.
+  const TapeDoc& tape() const { return tape_; }
+  const std::map<std::string, at::Tensor>& data() const { return data_; }
   /// The step that `op` of the trace belongs to.
   std::int64_t step_of(std::int32_t op) const;
 

@@ -24,7 +24,7 @@ using Written = TapeHooks::Written;
 struct RunIsOver {};
 
 bool slows(const TapeRunner::Change& change) {
-  return change.rate != 1 || change.warmup > 0;
+  return change.rate != 1 || change.warmup > 0 || change.most_rate > 0;
 }
 
 bool changes_anything(const TapeRunner::Change& change) {
@@ -73,7 +73,9 @@ class Watched {
         const double warm = change_.warmup > 0 ? static_cast<double>(updates_.count() + 1) /
                                                      static_cast<double>(change_.warmup)
                                                : 1;
-        const double slower = change_.rate * std::min(warm, 1.0);
+        const bool too_fast = change_.most_rate > 0 && step.rate > change_.most_rate;
+        const double slower =
+            change_.rate * std::min(warm, 1.0) * (too_fast ? change_.most_rate / step.rate : 1);
         if (const Status made = updates_.watch(step, slower * rate_again(step), hooks_); !made)
           return refuse(made.error().message);
       }
@@ -98,6 +100,7 @@ class Watched {
     options.device = device;
     options.edit.slot_edit = change_.slots;
     hooks_.put_into(options);
+    if (change_.look) change_.look(options);
     RunResult result;
     try {
       result = runner_.replayer().run(options);

@@ -41,6 +41,8 @@ class TapeRunner {
     /// Updates over which the factor grows to `rate`, the first with a share of 1 / warmup; 0: `rate` from
     /// the first on.
     std::int64_t warmup = 0;
+    /// Updates with a larger learning rate are reduced to this one; 0: none is.
+    double most_rate = 0;
     /// Largest 2-norm of an update's gradients together; longer ones are scaled down to it. 0: any.
     double clip = 0;
     /// A setting of the optimizer to change.
@@ -50,6 +52,8 @@ class TapeRunner {
     std::optional<std::int64_t> undo = {};
     /// As TraceEdit::slot_edit.
     std::map<std::int32_t, std::function<void(at::Tensor&)>> slots = {};
+    /// Adds to the options of the run what else its caller wants to see of it; must change no value.
+    std::function<void(RunOptions&)> look = {};
   };
   /// Fills losses, failed_step and failure of `run`, or why it could not be made (`not_tried`). A run in
   /// which the host would have decided differently (it reads another value than recorded) ends there, and

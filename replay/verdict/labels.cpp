@@ -40,6 +40,9 @@ constexpr Row kRows[] = {
     {{Label::compiler, "COMPILER"}, "a compiled region gives other values than its ops one by one"},
     {{Label::hardware, "HARDWARE"}, "the same inputs give different outputs"},
     {{Label::unknown, "UNKNOWN"}, "the evidence does not decide"},
+    {{Label::spike_data, "SPIKE_DATA"}, "the batch takes the step out of its usual range"},
+    {{Label::spike_state, "SPIKE_STATE"}, "weights or optimizer state take the step out of its usual range"},
+    {{Label::precision, "PRECISION"}, "a finite result that the number format made wrong"},
 };
 
 constexpr auto kWords = [] {

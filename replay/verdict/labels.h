@@ -40,6 +40,9 @@ enum class Label : std::uint8_t {
   compiler,
   hardware,
   unknown,
+  spike_data,
+  spike_state,
+  precision,
 };
 
 /// The label in plain words, for a person: "a value left the number format's range". Never empty.

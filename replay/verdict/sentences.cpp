@@ -111,7 +111,7 @@ std::string reproduction_text(const Reproduction& r) {
 }
 
 std::string precision_text(const Verdict& v) {
-  if (!v.found) return "";
+  if (!v.found || !v.on_record.empty()) return "";
   const PrecisionInfo& p = v.precision;
   const auto tried = [&](const char* name, PrecisionResult result) {
     return std::string(name) + (result == PrecisionResult::finite       ? "finite"
@@ -142,9 +142,15 @@ std::string unseen_text(const Unseen& u) {
   return text;
 }
 
+std::string on_record_text(const Verdict& v) {
+  return v.on_record.empty() ? "" : "on record because " + v.on_record;
+}
+
 std::string nothing_text(const Verdict& v) {
   const std::string step = "step " + std::to_string(v.step) + ": ";
-  if (!v.unseen.any()) return step + "no harmful NaN or Inf in this step";
+  if (!v.unseen.any())
+    return step + "no harmful NaN or Inf in this step" +
+           (v.on_record.empty() ? "" : "; " + on_record_text(v));
   return step + "no harmful NaN or Inf in what could be looked at, but these values could not: " +
          unseen_text(v.unseen);
 }
@@ -192,6 +198,7 @@ std::string fix_text(const Fix& f) {
 std::string trial_text(const Counterfactual& c) {
   std::string text(spoken(c.result));
   if (c.steps > 1) text += " for " + std::to_string(c.steps) + " steps";
+  if (!c.measured.empty()) text += " (" + c.measured + ")";
   return c.not_a_fix.empty() ? text : text + ", but " + c.not_a_fix;
 }
 

@@ -43,7 +43,12 @@ std::string precision_text(const Verdict& verdict);
 /// "12 ops (aten::mul (8), aten::add_ (4)), the loss and 3 gradients"; "" if everything was looked at.
 std::string unseen_text(const Unseen& unseen);
 
-/// For a step in which nothing harmful was found: that there is none, or what could not be looked at.
+/// Why a finite step is on record: "on record because the loss was 7.9, usually 1.9 to 2.3"; "" for a step
+/// that is on record for another reason.
+std::string on_record_text(const Verdict& verdict);
+
+/// For a step in which nothing harmful was found: that there is none and why the step is on record, or what
+/// could not be looked at.
 std::string nothing_text(const Verdict& verdict);
 
 /// What to do if not everything was looked at.

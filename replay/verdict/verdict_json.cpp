@@ -26,6 +26,7 @@ void describe(auto& file, As<Counterfactual> auto& c) {
   file.field("result", c.result);
   file.field("steps", c.steps);
   file.only_if(!c.not_a_fix.empty(), "not_a_fix", c.not_a_fix);
+  file.only_if(!c.measured.empty(), "measured", c.measured);
 }
 
 void describe(auto& file, As<Fix> auto& f) {
@@ -175,6 +176,7 @@ void describe(auto& file, As<Verdict> auto& v) {
   file.field("step", v.step);
   file.field("rank", v.rank);
   file.field("found", v.found);
+  file.only_if(!v.on_record.empty(), "on_record", v.on_record);
   file.field("reproduction", v.reproduction);
   file.field("phase", v.phase);
   file.or_null(v.found, "culprit", v.culprit);

@@ -91,7 +91,9 @@ template <>
 std::span<const Word<TrialResult>> words<TrialResult>() {
   static constexpr Word<TrialResult> all[] = {{TrialResult::finite, "finite"},
                                               {TrialResult::non_finite, "non_finite"},
-                                              {TrialResult::failed, "failed"}};
+                                              {TrialResult::failed, "failed"},
+                                              {TrialResult::in_range, "in_range"},
+                                              {TrialResult::out_of_range, "out_of_range"}};
   return all;
 }
 
@@ -123,7 +125,10 @@ std::string_view spoken(Origin origin) {
 }
 
 std::string_view spoken(TrialResult result) {
-  return result == TrialResult::non_finite ? "still non-finite" : word(result);
+  return result == TrialResult::non_finite     ? "still non-finite"
+         : result == TrialResult::in_range     ? "in its usual range"
+         : result == TrialResult::out_of_range ? "still out of its range"
+                                               : word(result);
 }
 
 }  // namespace nanquest

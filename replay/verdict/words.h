@@ -60,8 +60,9 @@ enum class ChangeKind : std::uint8_t { precision, data, op, hyperparameter, plac
 /// How far the run with a change went.
 enum class Scope : std::uint8_t { op, region, step, run };
 
-/// The result of the step with a change. `failed`: an op could not run that runs as recorded.
-enum class TrialResult : std::uint8_t { finite, non_finite, failed };
+/// The result of the step with a change. `failed`: an op could not run that runs as recorded. `in_range` and
+/// `out_of_range`: of a step that was finite as recorded, by the usual range of its run.
+enum class TrialResult : std::uint8_t { finite, non_finite, failed, in_range, out_of_range };
 
 /// How far behind the bad values a proof goes. Each level explains what the levels before it take as given.
 enum class Depth : std::uint8_t {
@@ -108,7 +109,7 @@ std::optional<E> from_word(std::string_view text) {
 std::string spoken(BadValue value, std::uint64_t count = 0);
 /// "parameter", "optimizer state".
 std::string_view spoken(Origin origin);
-/// "finite", "still non-finite", "failed": the result of changing one thing in a step that was not finite.
+/// "finite", "still non-finite", "failed", "in its usual range": the result of changing one thing in a step.
 std::string_view spoken(TrialResult result);
 
 template <>

@@ -36,6 +36,32 @@ class SpikeTest(AttachTest):
         self.assertEqual(unlooked.stdout, process.stdout)
         self.assertEqual(self.manifest()["incidents"], [])
 
+    def test_what_is_trained_anew_has_a_band_of_its_own(self):
+        for kind in ("replaced", "again"):
+            with self.subTest(kind):
+                self.clear("run")
+                self.run_of(kind)
+                self.assertEqual(self.manifest()["incidents"], [])
+
+    def test_replay_of_a_batch_needs_the_tape_to_tell_it_from_the_weights(self):
+        self.run_of("sample")
+        (snapshot,) = self.incidents()
+        verdict = self.replay(snapshot)
+        self.assertTrue(verdict["found"])
+        self.assertRegex(verdict["on_record"], r"^the loss was [\d.]+, usually [\d.]+ to [\d.]+")
+        self.assertEqual((verdict["cause"], verdict["samples"]["poison"]), ("UNKNOWN", []), verdict["explanation"])
+        for label in ("SPIKE_DATA", "SPIKE_STATE", "--tape"):
+            self.assertIn(label, verdict["explanation"] + verdict["advice"])
+        report = snapshot.with_suffix(".md").read_text()
+        self.assertIn(verdict["on_record"], report)
+        self.clear("run")
+        self.run_of("sample", 220, "--on-spike", "record", "--tape", "16")
+        verdict = self.replay(self.incidents()[0])
+        self.assertEqual((verdict["cause"], verdict["origin"]), ("SPIKE_DATA", "input"), verdict["explanation"])
+        tried = {trial["change"]: trial["result"] for trial in verdict["counterfactuals"]}
+        self.assertEqual(tried["the batch of step 149"], "in_range", tried)
+        self.assertEqual(tried["the whole step in fp64"], "out_of_range", tried)
+
     def test_skip_leaves_its_update_out(self):
         process = self.run_of("sample", 220, "--on-spike", "skip")
         self.assertIn("nanquest: step 150: batch skipped: spike", process.stderr)

@@ -100,7 +100,8 @@ TEST_F(Page, GreenStandsOnTheVerifiedFixAlone) {
   const VerdictPage page = verdict_page(session);
   ASSERT_TRUE(page.fix_verified());
   EXPECT_EQ(signed_by(page, Sign::verified), (std::vector<std::string>{"Fix", page.fix->change}));
-  EXPECT_NE(fact(page, "Fix")->text.find("with \"" + page.fix->change + "\" the step is finite"), std::string::npos);
+  EXPECT_NE(fact(page, "Fix")->text.find("with \"" + page.fix->change + "\" the step is finite"),
+            std::string::npos);
   EXPECT_EQ(fact(page, "Advice")->text, "not tried on this step: " + page.fix->advice);
 }
 
@@ -151,6 +152,29 @@ TEST_F(Page, PlacebosAreNoFixesAndOneThatHelpsIsACaution) {
   EXPECT_EQ(signed_by(page, Sign::failed), std::vector<std::string>{"an op that cannot run"});
   for (const PageTable::Row& row : table(tables, "Tried")->rows) EXPECT_NE(row.cells[1], "placebo");
   EXPECT_EQ(table(tables, "Tried")->rows.size(), page.trials.size() - 2);
+}
+
+/// With the words of replay's own reports.
+TEST_F(Page, AFiniteStepSaysWhyItIsOnRecord) {
+  for (const bool found : {false, true}) {
+    Session session = shown([&](Verdict& v) {
+      v.found = found;
+      v.unseen = {};
+      v.on_record = "the loss was 7.9, usually 1.9 to 2.3";
+      v.cause = Label::spike_data;
+      v.fix.reset();
+      v.counterfactuals = {{"another sample", ChangeKind::placebo, TrialResult::out_of_range}};
+    });
+    const VerdictPage page = verdict_page(session);
+    const Fact* why = fact(page, found ? "What" : "Why");
+    ASSERT_NE(why, nullptr);
+    EXPECT_EQ(why->text, "on record because the loss was 7.9, usually 1.9 to 2.3");
+    EXPECT_EQ(fact(page, "Fix"), nullptr);
+    if (!found) continue;
+    const std::vector<PageTable> tables = verdict_tables(page);
+    EXPECT_EQ(table(tables, "Control experiments")->rows[0].cells[0],
+              "still out of its range, as it should be");
+  }
 }
 
 TEST_F(Page, RootAndRanksAreFacts) {

@@ -96,7 +96,7 @@ void fill_diagnosed(VerdictPage& page, const Verdict& verdict, const OpenInciden
   add("What", what(v));
   add("Where", where(v));
   add("Why", v.explanation.empty() ? std::string(meaning(v.cause)) : v.explanation);
-  page.facts.push_back(fix_fact(v));
+  if (v.on_record.empty()) page.facts.push_back(fix_fact(v));
   add("Advice", advice_text(v));
   add("Blame", blame_text(v.blame));
   if (v.root) add("Root", root_text(*v.root));
@@ -130,6 +130,7 @@ void fill_nothing_found(VerdictPage& page, const Verdict& v) {
   page.headline = all ? step + " holds nothing harmful"
                       : "Not everything of step " + std::to_string(v.step) + " could be looked at";
   page.not_tested = v.not_tested;
+  if (!v.on_record.empty()) page.facts = {{"Why", on_record_text(v)}};
   if (!all) page.facts = {{"What", nothing_text(v)}, {"Advice", unseen_advice()}};
   page.facts.push_back({"Proven by", reproduction_text(v.reproduction)});
 }

@@ -40,10 +40,12 @@ void add_claim(const VerdictPage& page, const Claim& claim, PageTable& table) {
 PageTable::Row trial_row(const VerdictPage& page, const Counterfactual& trial) {
   const bool fix = page.fix && page.fix->change == trial.change;
   std::string result = trial_text(trial);
-  Sign sign = !trial.not_a_fix.empty()                  ? Sign::caution
-              : trial.result == TrialResult::finite     ? Sign::finite
-              : trial.result == TrialResult::non_finite ? Sign::non_finite
-                                                        : Sign::failed;
+  Sign sign = !trial.not_a_fix.empty()                    ? Sign::caution
+              : trial.result == TrialResult::finite       ? Sign::finite
+              : trial.result == TrialResult::in_range     ? Sign::finite
+              : trial.result == TrialResult::non_finite   ? Sign::non_finite
+              : trial.result == TrialResult::out_of_range ? Sign::caution
+                                                          : Sign::failed;
   if (fix && trial.result == TrialResult::finite) {
     result += page.fix_verified() ? ": the verified fix" : ": a fix, not verified";
     if (page.fix_verified()) sign = Sign::verified;
@@ -58,6 +60,10 @@ PageTable::Row placebo_row(const Counterfactual& trial) {
       return {{"still non-finite, as it should be", trial.change}, Sign::non_finite};
     case TrialResult::finite:
       return {{"finite: it helps, which it should not", trial.change}, Sign::caution};
+    case TrialResult::out_of_range:
+      return {{trial_text(trial) + ", as it should be", trial.change}, Sign::caution};
+    case TrialResult::in_range:
+      return {{trial_text(trial) + ": it helps, which it should not", trial.change}, Sign::caution};
     case TrialResult::failed:
       break;
   }

@@ -19,6 +19,7 @@ bool arrived(const Verdict& v) {
 std::string headline(const Verdict& v, bool first) {
   const CulpritInfo& c = v.culprit;
   const std::string step = " at step " + std::to_string(v.step);
+  if (!v.on_record.empty()) return "Step " + std::to_string(v.step) + " is out of its run's usual range";
   if (c.op.empty() && c.tensor.empty()) return "A non-finite step" + step;
   if (c.op.empty()) return c.tensor + " was already bad" + step;
   std::string text = c.op + (c.module.empty() ? "" : " in " + c.module);
@@ -33,6 +34,7 @@ std::string headline(const Verdict& v, bool first) {
 }
 
 std::string what(const Verdict& v) {
+  if (!v.on_record.empty()) return on_record_text(v);
   const CulpritInfo& c = v.culprit;
   std::string text = (c.count == 0 ? "" : grouped(c.count) + " ") + spoken(c.value, c.count);
   if (v.origin != Origin::op && !c.tensor.empty())
@@ -74,7 +76,7 @@ Fact fix_fact(const Verdict& v) {
 std::string advice_text(const Verdict& v) {
   const std::string& advice = v.fix && !v.fix->advice.empty() ? v.fix->advice : v.advice;
   const bool same = v.fix && advice.find(v.fix->change) != std::string::npos;
-  return advice.empty() || same ? "" : "not tried on this step: " + advice;
+  return advice.empty() || same ? "" : (v.on_record.empty() ? "not tried on this step: " : "") + advice;
 }
 
 std::string samples_text(const Verdict& v) {
@@ -89,7 +91,8 @@ std::string samples_text(const Verdict& v) {
   }
   if (shown < v.poison.size()) text += " and " + grouped(v.poison.size() - shown) + " more";
   if (v.batch > 0) text += " of samples 0 to " + std::to_string(v.batch - 1);
-  return text + "; without " + (v.poison.size() == 1 ? "it" : "them") + " the step is finite";
+  return text + "; without " + (v.poison.size() == 1 ? "it" : "them") +
+         (v.on_record.empty() ? " the step is finite" : " the step is in its usual range");
 }
 
 }  // namespace nanquest::viewer

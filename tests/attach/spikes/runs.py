@@ -1,5 +1,6 @@
-"""A small language model on made rows: `healthy`; `sample`, one batch of which has targets that nothing predicts; or `rate`, far too high
-from the start on. All of them stay finite."""
+"""A small language model on made rows: `healthy`; `sample`, one batch of which has targets that nothing predicts; `rate`, far too high
+from the start on; `replaced`, by a new model with a new optimizer; or `again`, with a new optimizer and other targets. All of them stay
+finite."""
 
 import sys
 
@@ -31,6 +32,13 @@ for step in range(steps):
     targets = torch.where(noise, torch.randint(VOCABULARY, (BATCH, LENGTH)), successor[tokens])
     if kind == "sample" and step == 150:
         targets = successor[successor[tokens]]
+    if kind == "replaced" and step == 150:
+        model = Model()
+    if kind == "again" and step == 150:
+        successor = torch.randperm(VOCABULARY)
+    if kind in ("replaced", "again") and step == 150:
+        optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+        targets = successor[tokens]
     loss = torch.nn.functional.cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
     optimizer.zero_grad()
     loss.backward()

@@ -70,6 +70,31 @@ TEST(Report, NothingFoundIsOneLineNotAVerdict) {
   EXPECT_NE(to_text(v).find("no harmful"), std::string::npos);
 }
 
+/// The same words in every form, whether or not replay found out why.
+TEST(Report, WhyAFiniteStepIsOnRecordIsOneText) {
+  for (const bool found : {false, true}) {
+    Verdict v;
+    v.step = 340;
+    v.found = found;
+    v.on_record = "the loss was 7.9, usually 1.9 to 2.3";
+    v.cause = found ? Label::spike_data : Label::unknown;
+    v.explanation = "Without sample 5 the step is in its usual range.";
+    v.counterfactuals = {{"sample 5 as step 339 had it", ChangeKind::data, TrialResult::in_range}};
+    v.counterfactuals.back().measured = "loss 2.1";
+    for (const std::string& text : {to_text(v, {.width = 400}), to_text(v, {.width = 400, .full = false}),
+                                    to_brief(v), to_markdown(v), to_json(v)}) {
+      EXPECT_NE(text.find(v.on_record), std::string::npos) << text;
+      EXPECT_EQ(text.find("bad elements"), std::string::npos) << text;
+      EXPECT_EQ(text.find("no op"), std::string::npos) << text;
+    }
+    const auto back = verdict_from_json(to_json(v));
+    ASSERT_TRUE(back);
+    EXPECT_EQ(back->on_record, v.on_record);
+    EXPECT_EQ(back->counterfactuals.front().result, TrialResult::in_range);
+    EXPECT_EQ(back->counterfactuals.front().measured, "loss 2.1");
+  }
+}
+
 TEST(Report, AStepThatWasNotSeenWholeIsNeverCalledGood) {
   Verdict v;
   v.step = 4;
