@@ -99,7 +99,8 @@ BandNews RunBand::judge(const StepFigures& seen) {
       since_ = climb_.low_at + 1;
     }
     left_above_ = kAboveStart * climb_.low;
-    usual_loss_.back = usual_loss_.edge = left_above_;
+    // Its window has taken the climb in: the edge says nothing.
+    usual_loss_.back = usual_loss_.edge = std::max(left_above_, usual_loss_.high);
     news.loss = true;
     return diverged(news);
   }

@@ -158,11 +158,11 @@ std::optional<TapeDoc> without_steps(const TapeDoc& tape, std::int64_t first, st
   return left;
 }
 
-std::optional<TapeDoc> last_step_on_batch_before(const TapeDoc& tape) {
-  if (tape.steps.size() < 2) return std::nullopt;
+std::optional<TapeDoc> last_step_on_batch_before(const TapeDoc& tape, std::size_t back) {
+  if (back == 0 || tape.steps.size() <= back) return std::nullopt;
   TapeDoc other = tape;
   const std::vector<StepSpan> spans = spans_of(tape);
-  if (!Exchange(other, spans[spans.size() - 2], spans.back()).all()) return std::nullopt;
+  if (!Exchange(other, spans[spans.size() - 1 - back], spans.back()).all()) return std::nullopt;
   other.trace.culprit = {};
   other.trace.twin = {};
   return other;

@@ -18,10 +18,10 @@ std::optional<TapeDoc> without_steps(const TapeDoc& tape, std::int64_t first, st
 /// The same without one step.
 std::optional<TapeDoc> without_step(const TapeDoc& tape, std::int64_t number);
 
-/// The tape with its last step on what the step before read from outside (a batch) and drew (random states);
-/// weights and what the host computed by itself (a learning rate, a loss scale) are the last step's. Nothing
-/// if the two steps consist of different operations, or that batch no longer exists. If check_tape accepts
-/// the tape, it accepts the result.
-std::optional<TapeDoc> last_step_on_batch_before(const TapeDoc& tape);
+/// The tape with its last step on what an earlier step (the one before, or `back` steps before) read from
+/// outside (a batch) and drew (random states); weights and what the host computed by itself (a learning rate,
+/// a loss scale) are the last step's. Nothing if the two steps consist of different operations, or that batch
+/// no longer exists. If check_tape accepts the tape, it accepts the result.
+std::optional<TapeDoc> last_step_on_batch_before(const TapeDoc& tape, std::size_t back = 1);
 
 }  // namespace nanquest

@@ -25,7 +25,9 @@ Standing with_other_state(const StateResult& state) {
 }
 
 Data data_of(const SpikeFindings& f) {
-  if (f.data.verdict != Data::unknown) return f.data.verdict;
+  // An update may fit the batch that it was made for, and no other.
+  const bool open = f.data.verdict == Data::unknown || f.data.verdict == Data::whole_batch;
+  if (!open || f.state.other_batch == Standing::unknown) return f.data.verdict;
   if (f.state.other_batch == Standing::out_of_range || f.state.other_batch == Standing::between)
     return Data::other_batch_too;
   return f.state.other_batch == Standing::in_range ? Data::whole_batch : Data::unknown;
@@ -37,7 +39,8 @@ bool one_update(const StateResult& state) {
 
 Label state_or_divergence(const SpikeFindings& f) {
   const bool slower = !f.state.slower.empty() || f.state.rate;
-  if (f.left_for_good && slower && !f.state.placebo_helped && !one_update(f.state)) return Label::divergence;
+  if (f.left_for_good && !f.state.placebo_helped && !one_update(f.state))
+    return slower ? Label::divergence : Label::unknown;
   return with_other_state(f.state) == Standing::in_range ? Label::spike_state : Label::unknown;
 }
 
@@ -56,6 +59,11 @@ std::string sample_names(const Verdict& v) {
   return text + (v.poison.size() > kNamed ? " and others" : "");
 }
 
+/// The figures on that batch which decided.
+const Figures& other_batch(const SpikeFindings& f) {
+  return f.state.other_batch == Standing::unknown ? f.data.before : f.state.on_other_batch;
+}
+
 std::string data_sentence(const SpikeFindings& f, const SpikeTrials& trials, const Verdict& v) {
   switch (data_of(f)) {
     case Data::samples:
@@ -63,12 +71,11 @@ std::string data_sentence(const SpikeFindings& f, const SpikeTrials& trials, con
              trials.text(f.data.without) + "); without as many others it is not (" +
              trials.text(f.data.control) + "). ";
     case Data::whole_batch:
-      return "With the batch of the step before the step is in its usual range (" +
-             trials.text(f.data.verdict == Data::unknown ? f.state.on_other_batch : f.data.before) +
-             "); no single samples are why. ";
+      return "With the batch of an earlier step the step is in its usual range (" +
+             trials.text(other_batch(f)) + "); no single samples are why. ";
     case Data::other_batch_too:
-      return "With the batch of the step before the step is not in its usual range either (" +
-             trials.text(f.data.verdict == Data::unknown ? f.state.on_other_batch : f.data.before) + "). ";
+      return "With the batch of an earlier step the step is not in its usual range either (" +
+             trials.text(other_batch(f)) + "). ";
     case Data::unknown:
       return "";
   }
@@ -120,7 +127,10 @@ std::string open_sentence(const SpikeFindings& f) {
         return "Both help, other data and other weights: it is SPIKE_DATA or SPIKE_STATE. ";
       return tape ? "" : "It is SPIKE_DATA, unless the batch is in range on earlier weights (SPIKE_STATE). ";
     case Data::other_batch_too:
-      return tape ? "" : "So it is SPIKE_STATE or DIVERGENCE: its batch alone does not do it. ";
+      if (!tape) return "So it is SPIKE_STATE or DIVERGENCE: its batch alone does not do it. ";
+      return state == Standing::in_range ? "It is SPIKE_STATE or DIVERGENCE: no smaller rate that was tried "
+                                           "keeps the loss in its range. "
+                                         : "";
     case Data::unknown:
       return state == Standing::in_range ? "It is SPIKE_STATE, unless another batch is in range as well. "
                                          : "";

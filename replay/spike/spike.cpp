@@ -49,10 +49,13 @@ class Explanation {
         [this] { return lab_.has_time(); }, trials_);
     say("the step in wider formats");
     found.wide = try_wide();
-    found.state = on_tape(found.data.verdict == DataResult::Verdict::unknown);
+    const bool batch_open = found.data.verdict == DataResult::Verdict::unknown ||
+                            found.data.verdict == DataResult::Verdict::whole_batch;
+    found.state = on_tape(batch_open);
     v_.batch = std::max(v_.batch, batch.samples());
     if (found.data.verdict == DataResult::Verdict::samples) name_samples(found.data.samples);
     tell(found, trials_, v_);
+    if (v_.cause != Label::spike_data) name_samples({});  // the explanation has them
     if (v_.cause == Label::spike_data && v_.poison.empty()) name_all_samples();
     const auto& open = found.data.not_tested;
     v_.not_tested.insert(v_.not_tested.end(), open.begin(), open.end());
@@ -126,6 +129,7 @@ class Explanation {
 
   void name_samples(const std::vector<std::int64_t>& samples) {
     v_.poison = samples;
+    v_.poison_ids.clear();
     const auto& ids = replayer_.doc().sample_ids;
     for (const std::int64_t sample : samples)
       if (static_cast<std::size_t>(sample) < ids.size())

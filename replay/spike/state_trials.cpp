@@ -15,6 +15,9 @@ namespace {
 
 constexpr std::int64_t kMostLeftOut = 32;
 constexpr std::uint64_t kPlacebos = 2;
+/// The other batch is so many steps older: the last update was made for the one before, which it may fit
+/// whatever else it did.
+constexpr std::int64_t kBack = 2;
 constexpr double kRisen = 1.5;  // times the usual rate of the tape
 
 class Tries {
@@ -170,10 +173,10 @@ StateResult try_state(const Rewind& rewind, c10::Device device, bool other_batch
     if (!same.failed.empty()) result.not_tried += ": " + same.failed;
     return result;
   }
-  if (other_batch) {
-    result.on_other_batch = tries.figures(last_step_on_batch_before(rewind.tape()));
-    result.other_batch =
-        trials.add("the batch of the step before, on the tape", ChangeKind::data, result.on_other_batch);
+  if (other_batch && result.steps > kBack) {
+    result.on_other_batch = tries.figures(last_step_on_batch_before(rewind.tape(), kBack));
+    result.other_batch = trials.add("the batch of step " + std::to_string(tries.last() - kBack),
+                                    ChangeKind::data, result.on_other_batch);
   }
   leave_out(tries, has_time, result);
   try_changes(tries, has_time, result);

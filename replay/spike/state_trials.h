@@ -32,11 +32,11 @@ struct StateResult {
   double rate_before = 0;       ///< of the largest update that was reduced
   std::string slower = {};      ///< so does this change of all updates of the tape; "" if none does
   bool placebo_helped = false;  ///< a change of a weight's last bit brings it back as well
-  Standing other_batch = Standing::unknown;  ///< the step on the batch of the step before
+  Standing other_batch = Standing::unknown;  ///< the step on the batch of an earlier step, not the last
   Figures on_other_batch = {};
 };
 
-/// Tries them. `other_batch`: also the step on the batch before, if the file shows it no other way.
+/// Tries them. `other_batch`: also the step on the batch of an earlier step.
 StateResult try_state(const Rewind& rewind, c10::Device device, bool other_batch,
                       const std::function<bool()>& has_time, SpikeTrials& trials);
 
