@@ -8,6 +8,7 @@
 
 #include "probe/trace/births.h"
 #include "probe/trace/lead_ops.h"
+#include "probe/trace/origins.h"
 #include "replay/blame/suspects.h"
 #include "replay/case/scale.h"
 #include "replay/case/values.h"
@@ -125,6 +126,26 @@ bool is_known_as_data(const Case& c, const OutsideValue& value, const std::vecto
          (bad > 0 && bad < batch_size(c.doc()));
 }
 
+/// Why numbers that the program wrote in the step may be no data: the culprit reads them in backward, as what
+/// a program's own derivative computed, or copies them into what lives on from step to step. Empty otherwise.
+std::string no_data_because(const Case& c) {
+  if (!c.op()) return "";
+  if (c.op()->phase == Phase::backward)
+    return "the numbers came in during backward, where a derivative of the program's own may have computed "
+           "them";
+  if (plain_name(*c.op()) != "copy") return "";
+  for (const Case::TensorArgument& a : c.tensor_arguments(c.op_index())) {
+    const SlotId slot = c.graph().slot(TensorId{a.tensor});
+    if (a.position != 0 || !slot) continue;
+    const SlotOrigin origin = get(c.doc(), slot).origin;
+    if (origin != SlotOrigin::produced && !comes_with_batch(origin))
+      return "the numbers are copied into " + c.slot_text(slot.row()) +
+             ", so they may be a state that the "
+             "program computed or loaded";
+  }
+  return "";
+}
+
 std::optional<Finding> examine_bad_data(const Case& c, const Subject&) {
   if (c.culprit().origin == word(Origin::op)) {
     auto f = written_by_program(c);
@@ -176,6 +197,7 @@ std::optional<Finding> examine_bad_data(const Case& c, const Subject&) {
     f.advice =
         "These numbers were computed outside of PyTorch (in Python, NumPy or C++): check them for NaN and "
         "Inf before the tensor is made of them.";
+    f.doubt = no_data_because(c);
   }
   if (value->slot == kNone) return f;
   const OutsidePlace place{value->slot, value->host_write};

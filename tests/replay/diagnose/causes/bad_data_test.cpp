@@ -1,4 +1,6 @@
 // BAD_DATA: its sample, its variants, and what looks like it and is not.
+#include <torch/csrc/autograd/custom_function.h>
+
 #include "tests/replay/diagnose/sample.h"
 
 namespace nanquest {
@@ -165,6 +167,48 @@ TEST(BadData, AlsoWhereTheTensorIsDetachedInPlaceAsPythonsAre) {
     return (w * (returns - returns.mean())).sum();
   });
   testing::expect_healed(incident, Label::bad_data, "aten::mean");
+}
+
+at::Tensor host_numbers(float first) {
+  const at::Tensor made = at::empty({4});
+  for (int i = 0; i < 4; ++i) made.data_ptr<float>()[i] = i == 0 ? first : 1.0f;
+  return made;
+}
+
+void expect_open(const Verdict& v, const std::string& why) {
+  EXPECT_EQ(v.cause, Label::unknown) << v.explanation;
+  ASSERT_TRUE(v.likely.has_value()) << v.explanation;
+  EXPECT_EQ(v.likely->cause, Label::bad_data);
+  EXPECT_NE(v.explanation.find(why), std::string::npos) << v.explanation;
+}
+
+TEST(BadData, NumbersCopiedIntoAWeightMayBeAStateThatWasLoaded) {
+  const at::Tensor w = leaf(at::ones({4}));
+  expect_open(testing::trained(w,
+                               [&] {
+                                 {
+                                   const at::NoGradGuard no_grad;
+                                   w.copy_(host_numbers(static_cast<float>(kNaN)));
+                                 }
+                                 return w.square().sum();
+                               })
+                  .verdict(),
+              "copied into");
+}
+
+/// Its gradient is computed by the program itself, outside of PyTorch.
+struct OwnDerivative : torch::autograd::Function<OwnDerivative> {
+  static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& x) { return x.sin(); }
+  static torch::autograd::tensor_list backward(torch::autograd::AutogradContext*,
+                                               const torch::autograd::tensor_list& sent) {
+    return {sent[0] * host_numbers(static_cast<float>(kNaN))};
+  }
+};
+
+TEST(BadData, NumbersThatComeInDuringBackwardMayBeADerivative) {
+  const at::Tensor w = leaf(at::ones({4}));
+  expect_open(testing::trained(w, [&] { return OwnDerivative::apply(w).sum(); }).verdict(),
+              "during backward");
 }
 
 TEST(BadData, ABadWeightIsNot) {
