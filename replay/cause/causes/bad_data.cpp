@@ -126,8 +126,9 @@ bool is_known_as_data(const Case& c, const OutsideValue& value, const std::vecto
          (bad > 0 && bad < batch_size(c.doc()));
 }
 
-/// Why numbers that the program wrote in the step may be no data: the culprit reads them in backward, as what
-/// a program's own derivative computed, or copies them into what lives on from step to step. Empty otherwise.
+/// Why numbers that no op on record made, and that the model was not called with, may be no data: the culprit
+/// reads them in backward, as what a derivative of the program's own computed, or copies them into what lives
+/// on from step to step. Empty otherwise.
 std::string no_data_because(const Case& c) {
   if (!c.op()) return "";
   if (c.op()->phase == Phase::backward)
@@ -186,7 +187,8 @@ std::optional<Finding> examine_bad_data(const Case& c, const Subject&) {
           "something that the program keeps. What made it is not on record.";
       f.advice =
           "Find where this tensor is made or last written, and check it there before the step reads it.";
-      if (!is_known_as_data(c, *value, f.poison))
+      f.doubt = no_data_because(c);
+      if (f.doubt.empty() && !is_known_as_data(c, *value, f.poison))
         f.doubt = "the program may have computed this tensor before the step, and that is not on record";
     }
   } else {
