@@ -11,8 +11,8 @@ using Data = DataResult::Verdict;
 
 /// Of one update, or of what was written outside of updates, rather than of many.
 constexpr std::int64_t kFewUpdates = 2;
-/// Chosen, not yet fitted: of 30 made runs with a tape 26 causes were right and 3 wrong, these where one update
-/// had a raised rate (tests/spikebench).
+/// Chosen, not yet fitted: of 30 made runs with a tape 26 causes were right and 3 wrong, these where one
+/// update had a raised rate (tests/spikebench).
 constexpr double kWithTape = 0.95, kWithoutTape = 0.9;
 
 /// Whether the step's batch is in its range after fewer or other updates.

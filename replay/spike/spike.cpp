@@ -20,12 +20,12 @@ constexpr std::uint64_t kBitsChanged = 3;
 
 class Explanation {
  public:
-  Explanation(const Replayer& replayer, const SpikeOptions& options, SpikeNote note, Verdict& v)
+  Explanation(const Replayer& replayer, const SpikeOptions& options, const SpikeNote& note, Verdict& v)
       : replayer_(replayer),
         options_(options),
         lab_(replayer, {.seconds = options.seconds > 0 ? options.seconds : kLeastSeconds}),
         measured_(replayer),
-        trials_(std::move(note)),
+        trials_(note),
         v_(v) {}
 
   void make() {

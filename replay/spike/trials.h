@@ -23,7 +23,7 @@ enum class Standing : std::uint8_t {
 
 class SpikeTrials {
  public:
-  explicit SpikeTrials(SpikeNote note) : note_(std::move(note)) {}
+  explicit SpikeTrials(const SpikeNote& note) : note_(note) {}
 
   const SpikeNote& note() const { return note_; }
   /// Where these figures are, by those that were out as recorded.
