@@ -12,7 +12,7 @@ from .rehearsal_trials import Rehearser, Trial
 
 FORMAT, VERSION = "nanquest.rehearsal", 1
 DEFAULT = ("lr=*0.5", "lr=*0.1", "clip=1.0")
-SEEDS = 4  # tries for each placebo to differ from the unchanged run
+SEEDS = 12  # tries for each placebo to differ from the unchanged run
 
 
 class Stop(Exception):
