@@ -1,6 +1,7 @@
 #include "probe/record/lead_search.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "probe/tensor/tensor_scan.h"
 #include "probe/trace/births.h"
@@ -13,6 +14,19 @@ namespace {
 bool is_bad(const at::Tensor* values) {
   const auto stats = values ? stats_of(*values, /*hash=*/false) : std::nullopt;
   return stats && stats->non_finite() > 0;
+}
+
+/// Ops whose results hold numbers of their inputs, constants or drawn ones, and nothing that they compute. If
+/// inputs are finite and a result is not, something wrote into it that is not on record.
+bool only_moves(const std::string& op) {
+  static const std::set<std::string_view> names = {
+      "cat",       "clone",      "copy_",      "_to_copy", "stack",     "index",        "index_select",
+      "gather",    "lift_fresh", "detach",     "detach_",  "empty",     "empty_like",   "empty_strided",
+      "new_empty", "zeros",      "zeros_like", "ones",     "ones_like", "full",         "full_like",
+      "fill_",     "zero_",      "arange",     "rand",     "rand_like", "randn",        "randn_like",
+      "randint",   "randperm",   "uniform_",   "normal_",  "random_",   "bernoulli",    "bernoulli_",
+      "flip",      "roll",       "repeat",     "set_",     "resize_",   "scalar_tensor"};
+  return op.starts_with("aten::") && names.count(std::string_view(op).substr(6)) > 0;
 }
 
 }  // namespace
