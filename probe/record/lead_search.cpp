@@ -74,6 +74,10 @@ std::optional<std::set<OpId>> LeadSearch::ops_behind(SlotId slot) const {
         if (write.op < op) add(write.op);
     }
   }
+  const auto moves = [&](OpId op) {
+    return only_moves(graph_.op(op).name) || computes_nothing(graph_.op(op));
+  };
+  if (std::all_of(ops.begin(), ops.end(), moves)) return std::nullopt;
   return ops;
 }
 
