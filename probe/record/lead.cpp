@@ -115,13 +115,14 @@ class Joiner {
     for (const TensorId row : search_.graph().outputs(id)) (void)row_of(row.row());
     copy.first_arg = static_cast<std::int32_t>(doc.args.size());
     for (std::int32_t i = 0; i < op.arg_count; ++i) {
-      ArgRow token = from_.doc.args[static_cast<std::size_t>(op.first_arg + i)];
+      ArgRow token = from_.doc.args[static_cast<std::size_t>(op.first_arg) + static_cast<std::size_t>(i)];
       token.tensor = row_of(token.tensor);
       doc.args.push_back(std::move(token));
     }
     copy.first_written = static_cast<std::int32_t>(doc.written.size());
     for (std::int32_t i = 0; i < op.written_count; ++i) {
-      const std::int32_t row = row_of(from_.doc.written[static_cast<std::size_t>(op.first_written + i)]);
+      const std::int32_t row =
+          row_of(from_.doc.written[static_cast<std::size_t>(op.first_written) + static_cast<std::size_t>(i)]);
       doc.written.push_back(row);
     }
     if (op.stack != kNone) {
