@@ -25,6 +25,7 @@ class Joiner {
 
   void add(const std::set<OpId>& ops) {
     std::vector<OpRow> rows;
+    rows.reserve(ops.size());
     for (const OpId op : ops) rows.push_back(copy_of(get(from_.doc, op), op));
     const auto count = static_cast<std::int32_t>(rows.size());
     SnapshotDoc& doc = step_.doc;
