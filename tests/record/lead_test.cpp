@@ -51,6 +51,10 @@ struct Led {
     return replayer.doc();
   }
 
+  void expect_same_bits() const {
+    EXPECT_TRUE(same.bit_exact) << same.mismatched << " of " << same.outputs_compared;
+  }
+
   at::Tensor w = leaf(at::ones({1, 3})), factor = at::ones({1, 3}), held = at::full({4}, 2.f), loss;
   Recorder trace{{.keep_steps = 2, .stacks = false}};
   std::optional<ObserverSession> session;
@@ -65,8 +69,7 @@ TEST(Lead, TheOpThatMadeTheValueComesBeforeTheStep) {
     (void)(one + 1);  // nothing bad comes from it
     training.factor = (one - one.mean()) / one.std(0);
   });
-  EXPECT_TRUE(training.same.bit_exact)
-      << training.same.mismatched << " of " << training.same.outputs_compared;
+  training.expect_same_bits();
   ASSERT_GT(lead_ops(doc), 0);
   (void)find_culprit(doc);
   ASSERT_NE(doc.culprit.op, kNone);
@@ -81,8 +84,7 @@ TEST(Lead, MemoryThatExistedBeforeIsAsTheUpdateLeftIt) {
     training.held.sub_(2);
     training.factor = training.held.slice(0, 0, 3).reciprocal().view({1, 3});
   });
-  EXPECT_TRUE(training.same.bit_exact)
-      << training.same.mismatched << " of " << training.same.outputs_compared;
+  training.expect_same_bits();
   EXPECT_EQ(lead_ops(doc), 2);
   (void)find_culprit(doc);
   ASSERT_NE(doc.culprit.op, kNone);

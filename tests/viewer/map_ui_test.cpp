@@ -32,6 +32,12 @@ class Map : public testing::OpenStory {
     ASSERT_TRUE(session().reload());
     session().select_layer("");
   }
+  static void open_settings(Driver& driver) {
+    driver.ui().run_named("Norms as Heat map");
+    driver.frame(3);
+    ASSERT_TRUE(driver.click("Map settings"));
+    driver.frame(2);
+  }
   /// The middle of a row, in the plot (`right` > 0) or in the names beside it.
   static ImVec2 place(double row, float right) {
     ImPool<ImPlotPlot>& plots = ImPlot::GetCurrentContext()->Plots;
@@ -114,10 +120,7 @@ TEST_F(Map, TheChosenRowIsDrawnHoweverManyThereAre) {
 TEST_F(Map, WordsNarrowItsRows) {
   decoder(40);
   Driver driver(session(), Panel::norms);
-  driver.ui().run_named("Norms as Heat map");
-  driver.frame(3);
-  ASSERT_TRUE(driver.click("Map settings"));
-  driver.frame(2);
+  open_settings(driver);
   ASSERT_TRUE(driver.click("##map layers"));
   driver.type("layers.1 attn");
   EXPECT_EQ(rows(driver).size(), 22u) << "of blocks 1 and 10 to 19 two layers each";
@@ -129,10 +132,7 @@ TEST_F(Map, WordsNarrowItsRows) {
 TEST_F(Map, TheSettingsFoldAndSayWhatACellShows) {
   decoder(40);
   Driver driver(session(), Panel::norms);
-  driver.ui().run_named("Norms as Heat map");
-  driver.frame(3);
-  ASSERT_TRUE(driver.click("Map settings"));
-  driver.frame(2);
+  open_settings(driver);
   ASSERT_TRUE(driver.click("Unfold all layers"));
   EXPECT_EQ(rows(driver).size(), 161u);
   ASSERT_TRUE(driver.click("smallest value"));

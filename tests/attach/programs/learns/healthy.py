@@ -250,16 +250,21 @@ def loss_network():
         update(optimizer, F.mse_loss(features(model(x)), features(x)))
 
 
+def update_copies(model, copies, optimizer):
+    """A pass of the bf16 model, whose gradients update copies of its weights in fp32."""
+    x, y = rows()
+    F.mse_loss(model(x.bfloat16()), y.bfloat16()).backward()
+    for c, p in zip(copies, model.parameters()):
+        c.grad, p.grad = p.grad.float(), None
+    optimizer.step()
+
+
 def masters():
     model = mlp().bfloat16()
     copies = [p.detach().float().clone().requires_grad_() for p in model.parameters()]
     optimizer = torch.optim.AdamW(copies, lr=1e-5)
     for _ in range(STEPS):
-        x, y = rows()
-        F.mse_loss(model(x.bfloat16()), y.bfloat16()).backward()
-        for c, p in zip(copies, model.parameters()):
-            c.grad, p.grad = p.grad.float(), None
-        optimizer.step()
+        update_copies(model, copies, optimizer)
         with torch.no_grad():
             for c, p in zip(copies, model.parameters()):
                 p.copy_(c)
@@ -402,11 +407,7 @@ def all_gathered():
     served = [p.detach().clone() for p in model.parameters()]
     optimizer = torch.optim.SGD(copies, lr=1e-6)
     for _ in range(STEPS):
-        x, y = rows()
-        F.mse_loss(model(x.bfloat16()), y.bfloat16()).backward()
-        for c, p in zip(copies, model.parameters()):
-            c.grad, p.grad = p.grad.float(), None
-        optimizer.step()
+        update_copies(model, copies, optimizer)
         with torch.no_grad():
             for c, p, s in zip(copies, model.parameters(), served):
                 p.copy_(c)
