@@ -4,7 +4,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "tests/viewer/driver.h"
+#include "tests/viewer/plots.h"
 #include "tests/viewer/story.h"
 #include "viewer/panels/timeline/view.h"
 #include "viewer/ui/marks.h"
@@ -13,26 +13,13 @@ namespace nanquest::viewer {
 namespace {
 
 using testing::Driver;
+using testing::plot_of;
 
 class TimelineUi : public testing::OpenStory {
  protected:
-  /// A plot of a panel, by its label; null if it was not drawn.
-  static const ImPlotPlot* plot_of(const char* panel, const char* label) {
-    ImPool<ImPlotPlot>& plots = ImPlot::GetCurrentContext()->Plots;
-    const ImGuiWindow* window = ImGui::FindWindowByName(panel);
-    return window == nullptr ? nullptr : plots.GetByKey(ImHashStr(label, 0, window->ID));
-  }
   /// Pixels of a place in a plot of the timeline.
   static ImVec2 place(const char* plot, double step, double y) {
-    const ImPlotPlot* found = plot_of("Timeline", plot);
-    if (found == nullptr) return {-1, -1};
-    const auto at = [](const ImPlotAxis& axis, double value, float low, float high) {
-      return low +
-             (high - low) * static_cast<float>((value - axis.Range.Min) / (axis.Range.Max - axis.Range.Min));
-    };
-    const ImRect& r = found->PlotRect;
-    return {at(found->Axes[ImAxis_X1], step, r.Min.x, r.Max.x),
-            at(found->Axes[ImAxis_Y1], y, r.Min.y, r.Max.y)};
+    return testing::place_in("Timeline", plot, step, y);
   }
 };
 
@@ -64,19 +51,7 @@ TEST_F(TimelineUi, ADragMeasuresACurveAndMovesNothing) {
   };
   const double first = driver.ui().state().steps.first;
   const ImVec2 from = place("##loss", 20, 5), to = place("##loss", 60, 5);
-  ImGuiIO& io = ImGui::GetIO();
-  const auto drag = [&] {
-    io.AddMousePosEvent(from.x, from.y);
-    driver.frame(2);
-    io.AddMouseButtonEvent(0, true);
-    driver.frame();
-    io.AddMousePosEvent((from.x + to.x) / 2, from.y);
-    driver.frame();
-    io.AddMousePosEvent(to.x, to.y);
-    driver.frame();
-    io.AddMouseButtonEvent(0, false);
-    driver.frame(2);
-  };
+  const auto drag = [&] { testing::drag(driver, from, to); };
   drag();
   ASSERT_TRUE(measured());
   EXPECT_EQ(measured()->curve, "loss");
@@ -90,9 +65,9 @@ TEST_F(TimelineUi, ADragMeasuresACurveAndMovesNothing) {
   ASSERT_TRUE(measured());
   driver.press(ImGuiKey_Escape);
   EXPECT_FALSE(measured()) << "and so does Esc";
-  io.AddKeyEvent(ImGuiMod_Shift, true);
+  ImGui::GetIO().AddKeyEvent(ImGuiMod_Shift, true);
   drag();
-  io.AddKeyEvent(ImGuiMod_Shift, false);
+  ImGui::GetIO().AddKeyEvent(ImGuiMod_Shift, false);
   driver.frame(2);
   EXPECT_FALSE(measured());
   EXPECT_LT(driver.ui().state().steps.first, first - 10) << "with Shift it pans";

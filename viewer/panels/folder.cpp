@@ -16,6 +16,8 @@ constexpr int kColumns = static_cast<int>(kRunColumns.size());
 
 void setup_columns(const RunFolder& folder) {
   const float em = ImGui::GetFontSize(), most[] = {em * 18, em * 16, 0, 0, 0, em * 16, 0};
+  const ImGuiStyle& style = ImGui::GetStyle();
+  float spare = ImGui::GetContentRegionAvail().x - style.ScrollbarSize;
   std::array<float, kRunColumns.size()> widths{};
   for (std::size_t c = 0; c < widths.size(); ++c)
     widths[c] = ImGui::CalcTextSize(kRunColumns[c]).x + em * 1.5f;
@@ -26,6 +28,9 @@ void setup_columns(const RunFolder& folder) {
       widths[c] = std::max(widths[c], ImGui::CalcTextSize(cells[c].c_str()).x + mark + em * 0.5f);
     }
   }
+  // A long status is cut only if the command needs the room.
+  const auto capped = [&](std::size_t c) { return most[c] > 0 ? std::min(most[c], widths[c]) : widths[c]; };
+  for (std::size_t c = 0; c < widths.size(); ++c) spare -= capped(c) + style.CellPadding.x * 2;
   for (int c = 0; c < kColumns; ++c) {
     const auto i = static_cast<std::size_t>(c);
     const auto column = static_cast<RunColumn>(c);
@@ -34,7 +39,8 @@ void setup_columns(const RunFolder& folder) {
         column == RunColumn::command ? ImGuiTableColumnFlags_WidthStretch : ImGuiTableColumnFlags_WidthFixed;
     if (down) flags |= ImGuiTableColumnFlags_PreferSortDescending;
     if (column == RunColumn::age) flags |= ImGuiTableColumnFlags_DefaultSort;
-    const float width = most[i] > 0 ? std::min(most[i], widths[i]) : widths[i];
+    const float more = std::clamp(spare, 0.0f, widths[i] - capped(i)), width = capped(i) + more;
+    spare -= more;
     ImGui::TableSetupColumn(kRunColumns[i], flags, column == RunColumn::command ? 1 : width);
   }
 }

@@ -31,7 +31,7 @@ void Ui::draw_help(const std::vector<Action>& actions) {
                                        {"Wheel, drag", "zoom, pan the steps of a plot"},
                                        {"Drag on the timeline", "measure a curve; with Shift: pan"},
                                        {"Ctrl+wheel, Ctrl+drag", "zoom, pan the values of a curve"},
-                                       {"Right drag", "zoom into these steps, with Ctrl these values"},
+                                       {"Right drag", "zoom into this box; along one axis: into that alone"},
                                        {"Click on a plane", "of a tensor: look at that element"},
                                        {"Double click", "show all steps and values"}};
   const auto row = [](const char* keys, const char* what) {

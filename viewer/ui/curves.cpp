@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <utility>
 
+#include "viewer/model/numbers.h"
+#include "viewer/model/ticks.h"
 #include "viewer/ui/marks.h"
 #include "viewer/ui/style.h"
 
@@ -31,10 +34,51 @@ void setup_values(ShownValues& shown, std::uint64_t asked, double low, double hi
 void note_values(ShownValues& shown) {
   const ImPlotRange now = ImPlot::GetPlotLimits().Y;
   const auto same = [](double a, double b) { return std::abs(a - b) <= 1e-9 * std::abs(b); };
+  shown.seen = now;
   shown.own = !same(now.Min, shown.low) || !same(now.Max, shown.high);
 }
 
+/// The top of the axis, so that values end below `free`.
+double top_of(const CurveAxes& axes) {
+  if (axes.free <= 0 || axes.height <= axes.free * 2) return axes.high;
+  const double more = static_cast<double>(axes.free) / static_cast<double>(axes.height - axes.free);
+  return axes.logarithmic ? axes.high * std::pow(axes.high / axes.low, more)
+                          : axes.high + (axes.high - axes.low) * more;
+}
+
+/// Names values where the plot's own decades are too few.
+void name_values(const CurveAxes& axes, const ShownValues& shown, double top) {
+  const bool known = shown.seen.Min > 0 && shown.seen.Max > shown.seen.Min;
+  const float lines = axes.height / (ImGui::GetFontSize() * 1.3f);
+  const std::vector<double> ticks =
+      log_ticks(known ? shown.seen.Min : axes.low, known ? shown.seen.Max : top,
+                axes.height > 0 ? static_cast<std::size_t>(std::max(2.0f, lines)) : 6);
+  if (ticks.empty()) return;
+  std::vector<std::string> names;
+  std::vector<const char*> labels;
+  for (const double tick : ticks) names.push_back(exact_number(tick));
+  for (const std::string& name : names) labels.push_back(name.c_str());
+  ImPlot::SetupAxisTicks(ImAxis_Y1, ticks.data(), static_cast<int>(ticks.size()), labels.data());
+}
+
 }  // namespace
+
+LockedAxes locked_axes() {
+  const ImGuiIO& io = ImGui::GetIO();
+  constexpr LockedAxes no_values{0, ImPlotAxisFlags_Lock}, no_steps{ImPlotAxisFlags_Lock, 0};
+  if (io.KeyCtrl) return no_steps;
+  if (!io.MouseDown[ImGuiMouseButton_Right] && !io.MouseReleased[ImGuiMouseButton_Right]) return no_values;
+  const ImVec2 from = io.MouseClickedPos[ImGuiMouseButton_Right];
+  const float wide = std::abs(io.MousePos.x - from.x), high = std::abs(io.MousePos.y - from.y);
+  const float least = ImGui::GetFontSize() * 1.2f;
+  if (high < least) return no_values;
+  return wide < least ? no_steps : LockedAxes{};
+}
+
+bool box_ended() {
+  return ImGui::IsMouseReleased(ImGuiMouseButton_Right) &&
+         ImGui::GetIO().MouseDragMaxDistanceSqr[ImGuiMouseButton_Right] > 16;
+}
 
 void add_to_runs(std::vector<Curve>& runs, const Extremes& stretch, double first, double last, double foot) {
   if (stretch.has_finite()) {
@@ -139,12 +183,15 @@ void draw_events(const History& history, double selected) {
 }
 
 void setup_curves(StepRange& steps, ShownValues& shown, const CurveAxes& axes) {
-  const bool zooms_values = ImGui::GetIO().KeyCtrl;
-  ImPlot::SetupAxes(axes.steps, axes.values, axes.step_flags | (zooms_values ? ImPlotAxisFlags_Lock : 0),
-                    zooms_values ? 0 : ImPlotAxisFlags_Lock);
-  if (axes.logarithmic) ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
+  const LockedAxes locked = locked_axes();
+  ImPlot::SetupAxes(axes.steps, axes.values, axes.step_flags | locked.steps, locked.values);
+  const double top = top_of(axes);
+  if (axes.logarithmic) {
+    ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
+    name_values(axes, shown, top);
+  }
   ImPlot::SetupAxisLinks(ImAxis_X1, &steps.first, &steps.last);
-  setup_values(shown, steps.asked(), axes.low, axes.high);
+  setup_values(shown, steps.asked(), axes.low, top);
   ImPlot::SetupFinish();
   note_values(shown);
 }

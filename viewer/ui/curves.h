@@ -38,7 +38,17 @@ struct ShownValues {
   double low = 0, high = 0;  ///< as they were fitted; 0, 0: never
   bool own = false;          ///< the person has chosen others since
   std::uint64_t asked = 0;   ///< StepRange::asked() when they were fitted
+  ImPlotRange seen = {};     ///< in view in the last frame; its ends are named on the axis of this one
 };
+
+/// Axes that the mouse does not change now: the wheel zooms steps, with Ctrl values; a drag with the right
+/// button a box of both, or one of them if the box is so flat or so narrow that it was drawn along an axis.
+struct LockedAxes {
+  ImPlotAxisFlags steps = 0, values = 0;
+};
+LockedAxes locked_axes();
+/// True in the frame in which a box was drawn to its end.
+bool box_ended();
 
 /// How a plot of curves over steps is set up.
 struct CurveAxes {
@@ -47,12 +57,14 @@ struct CurveAxes {
   ImPlotAxisFlags step_flags = 0;
   bool logarithmic = false;  ///< the values
   double low = 0, high = 1;  ///< all of them lie between
+  float height = 0;          ///< pixels of the plot's inside; 0 if it does not matter
+  float free = 0;            ///< pixels at its top that fitted values leave free: for a title, for marks
 };
 
 /// Call after BeginPlot, instead of all other setup. Steps are those of `steps`. Values are fitted to [low,
 /// high] when all were requested since the last drawing, and when these have changed, unless the user has
-/// chosen a range. The wheel zooms steps, with Ctrl values: one of them at a time, so that nothing leaves the
-/// plot unintentionally.
+/// chosen a range. The mouse changes what `locked_axes` allows, so that nothing leaves the plot
+/// unintentionally. A logarithmic axis names enough values even within a decade.
 void setup_curves(StepRange& steps, ShownValues& shown, const CurveAxes& axes);
 
 }  // namespace nanquest::viewer

@@ -168,14 +168,13 @@ void draw_heat_map(UiState& state, NormsPanel& view, const History& history, Sta
   const double lane = lane_height() / std::max(1.0f, height - ImGui::GetFontSize() * 2.2f - lane_height());
   double low = range.from() - (range.to() - range.from()) * lane, high = range.to();
   const double low_before = low, high_before = high;
-  const bool zooms_layers = ImGui::GetIO().KeyCtrl;  // as in curves: steps or values, never both
+  const LockedAxes locked = locked_axes();  // as in curves
   if (ImPlot::BeginPlot("Layers by step",
                         {ImGui::GetContentRegionAvail().x - bar, height - ImGui::GetStyle().ItemSpacing.y},
                         kBarePlot)) {
-    ImPlot::SetupAxes(nullptr, nullptr,
-                      ImPlotAxisFlags_NoGridLines | (zooms_layers ? ImPlotAxisFlags_Lock : 0),
-                      ImPlotAxisFlags_NoGridLines | ImPlotAxisFlags_Invert | ImPlotAxisFlags_NoTickMarks |
-                          (zooms_layers ? 0 : ImPlotAxisFlags_Lock));
+    ImPlot::SetupAxes(
+        nullptr, nullptr, ImPlotAxisFlags_NoGridLines | locked.steps,
+        ImPlotAxisFlags_NoGridLines | ImPlotAxisFlags_Invert | ImPlotAxisFlags_NoTickMarks | locked.values);
     ImPlot::SetupAxisLinks(ImAxis_X1, &state.steps.first, &state.steps.last);
     ImPlot::SetupAxisLinks(ImAxis_Y1, &low, &high);
     row_ticks(view, chosen, height);
@@ -193,7 +192,8 @@ void draw_heat_map(UiState& state, NormsPanel& view, const History& history, Sta
     react(state, view, history, s);
     react_to_names(state, view);
     ImPlot::EndPlot();
-    if (low != low_before || high != high_before) range.show(low + (high - low) * lane / (1 + lane), high);
+    if (low != low_before || high != high_before)
+      range.show(box_ended() ? low : low + (high - low) * lane / (1 + lane), high);
   }
   ImGui::SameLine(0, ImGui::GetFontSize() * 0.3f);
   scale_bar(view.drawn.colours, view.choices, state.options.still, height - ImGui::GetStyle().ItemSpacing.y);

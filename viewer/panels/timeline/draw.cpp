@@ -156,7 +156,8 @@ void fit_steps(UiState& state, const std::vector<TimelineEvent>& events) {
   steps.fit(first.step, last.step);
 }
 
-/// The curve's title, inside its plot: beside a low plot it would not fit.
+/// The curve's title, inside its plot, in the space that fitted values leave free: beside a low plot it would
+/// not fit.
 void draw_title(const TimelineCurve& curve, ImVec4 ink, const Comparison* beside) {
   std::string other = curve.other == nullptr || beside == nullptr ? "" : "   - - -  " + beside->there;
   if (!curve.rehearsed.empty())
@@ -172,12 +173,18 @@ void draw_title(const TimelineCurve& curve, ImVec4 ink, const Comparison* beside
                  ImGui::GetColorU32(colour().text), other.c_str());
 }
 
+/// Pixels below the last plot, for the numbers of steps.
+float steps_height() {
+  return ImGui::GetFontSize() * 2.2f;
+}
+
 void draw_curve(Drawn& drawn, const TimelineCurve& curve, ShownValues& shown, float height, bool last) {
   const History& history = *curve.history;
   if (!ImPlot::BeginPlot(("##" + curve.name).c_str(), {-1, height}, kBarePlot)) return;
-  setup_curves(
-      drawn.state.steps, shown,
-      {last ? "step" : nullptr, nullptr, last ? 0 : kBareSteps, curve.logarithmic, curve.low, curve.high});
+  const float em = ImGui::GetFontSize();
+  setup_curves(drawn.state.steps, shown,
+               {last ? "step" : nullptr, nullptr, last ? 0 : kBareSteps, curve.logarithmic, curve.low,
+                curve.high, height - (last ? steps_height() : 0) - em * 0.5f, em * 1.4f});
   const auto [first, end] = drawn.state.steps.rows(history);
   ImPlotSpec spec;
   spec.LineColor = series_colour(static_cast<std::size_t>(&curve - drawn.curves.data()));
@@ -247,7 +254,7 @@ void TimelinePanel::draw(UiState& state) {
   const float em = ImGui::GetFontSize(), gap = ImGui::GetStyle().ItemSpacing.y;
   const auto count = static_cast<float>(std::max<std::size_t>(curves.size(), 1));
   // The last one has the steps' numbers; what doesn't fit is reached by scrolling.
-  const float axis = em * 2.2f;
+  const float axis = steps_height();
   const float each = std::max(em * 4, (ImGui::GetContentRegionAvail().y - axis) / count - gap);
   for (std::size_t i = 0; i < curves.size(); ++i) {
     const bool last = i + 1 == curves.size();

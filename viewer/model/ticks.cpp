@@ -1,0 +1,47 @@
+#include "viewer/model/ticks.h"
+
+#include <cmath>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+namespace nanquest::viewer {
+namespace {
+
+constexpr std::size_t kFew = 3;
+
+/// The double that the shortest decimal of so many digits reads as: 0.6 for 3 * 0.2.
+double rounded(double value) {
+  return std::strtod(fmt::format("{:.10g}", value).c_str(), nullptr);
+}
+
+/// 1, 2 or 5 times a power of ten, at least `value`.
+double round_up(double value) {
+  const double power = std::pow(10.0, std::floor(std::log10(value)));
+  for (const int factor : {1, 2, 5})
+    if (factor * power >= value) return factor * power;
+  return 10 * power;
+}
+
+}  // namespace
+
+std::vector<double> log_ticks(double low, double high, std::size_t most) {
+  std::vector<double> out;
+  if (!(low > 0) || !(high > low) || !std::isfinite(high) || high >= 100 * low || most < 2) return out;
+  for (int decade = static_cast<int>(std::floor(std::log10(low))); std::pow(10.0, decade) <= high; ++decade)
+    for (const int factor : {1, 2, 5})
+      if (const double tick = rounded(factor * std::pow(10.0, decade)); tick >= low && tick <= high)
+        out.push_back(tick);
+  if (out.size() < kFew) {
+    const double step = round_up((high - low) / 4);
+    out.clear();
+    for (double i = std::ceil(low / step); i * step <= high; ++i) out.push_back(rounded(i * step));
+  }
+  if (out.size() <= most) return out;
+  const std::size_t stride = (out.size() + most - 1) / most;
+  std::vector<double> fewer;
+  for (std::size_t i = 0; i < out.size(); i += stride) fewer.push_back(out[i]);
+  return fewer;
+}
+
+}  // namespace nanquest::viewer
