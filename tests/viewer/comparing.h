@@ -59,7 +59,7 @@ class Comparing : public Story {
   std::string other() const { return temp_.path() + "/other"; }
   Session both() {
     Session session = open(dir());
-    EXPECT_TRUE(session.compare_with(other()));
+    EXPECT_TRUE(session.compare_with({other()}));
     return session;
   }
 };

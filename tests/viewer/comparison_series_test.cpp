@@ -32,7 +32,7 @@ void repeat(std::vector<SeriesTable>& tables, std::size_t row) {
 }
 
 const SeriesDifference* series_of(const Comparison& c, const std::string& name) {
-  for (const SeriesDifference& s : c.series)
+  for (const SeriesDifference& s : c.pairs[0].series)
     if (s.name == name) return &s;
   return nullptr;
 }
@@ -45,7 +45,7 @@ TEST_F(SeriesOfBoth, WhatTheClockSaysIsNoDifference) {
   const Comparison& c = *session.comparison();
   EXPECT_EQ(series_of(c, "tokens_per_second"), nullptr);
   EXPECT_EQ(series_of(c, "gate"), nullptr) << "the probe's own";
-  for (const SeriesDifference& s : c.series) EXPECT_FALSE(s.at) << s.name;
+  for (const SeriesDifference& s : c.pairs[0].series) EXPECT_FALSE(s.at) << s.name;
   EXPECT_EQ(c.headline(), "story and other are equal in all 132 steps that both have");
   for (const char* clock : {"seconds", "tokens_per_second", "train/step_time", "samples-per-second", "eta",
                             "ETA", "it/s", "tokens_per_s", "iter_ms", "time", "throughput"})
@@ -99,7 +99,7 @@ TEST_F(SeriesOfBoth, RowsOfAStepStandInTheirOrder) {
   testing::write_series(dir(), here);
   testing::write_series(other(), there);
   Session session = both();
-  const SeriesDifference& loss = session.comparison()->series[0];
+  const SeriesDifference& loss = session.comparison()->pairs[0].series[0];
   EXPECT_EQ(loss.steps, 132U) << "each step once";
   EXPECT_EQ(loss.at, 100.0);
   EXPECT_TRUE(std::isnan(loss.there));
@@ -107,7 +107,7 @@ TEST_F(SeriesOfBoth, RowsOfAStepStandInTheirOrder) {
   std::map<std::string, std::vector<std::string>> lines;  // by step
   for (std::size_t at = 0, end = 0; (end = csv.find('\n', at)) != std::string::npos; at = end + 1)
     lines[csv.substr(at, csv.find(',', at) - at)].push_back(csv.substr(at, end - at));
-  const History& other_history = session.other()->history();
+  const History& other_history = session.others()[0]->history();
   const auto [first, last] = other_history.rows_at(100);
   ASSERT_EQ(last - first, 2U);
   const std::string good = exact_number((*other_history.scalar("loss"))[first + 1]);

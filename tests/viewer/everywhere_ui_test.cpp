@@ -119,7 +119,7 @@ TEST_F(Everywhere, ControlBPutsAnotherRunBesideThisOne) {
   driver.press(ImGuiKey_Enter);
   driver.read(loader);
   driver.frame(3);
-  ASSERT_NE(session().other(), nullptr) << driver.ui().state().message;
+  ASSERT_EQ(session().others().size(), 1U) << driver.ui().state().message;
   EXPECT_TRUE(says(driver.ui().state().message, "story and other differ from step 60 on"));
   EXPECT_GT(driver.ui().state().steps.last, 158) << "one range of steps has room for both";
   EXPECT_GT(driver.vertices(), before + 200) << "their curves are beside each other";
@@ -127,11 +127,11 @@ TEST_F(Everywhere, ControlBPutsAnotherRunBesideThisOne) {
   driver.read(loader);
   driver.frame(2);
   EXPECT_EQ(session().selection().step, 60);
-  EXPECT_NE(session().other(), nullptr);
+  EXPECT_EQ(session().others().size(), 1U);
   ASSERT_TRUE(driver.ui().run_named("End the comparison"));
   driver.read(loader);
   driver.frame(3);
-  EXPECT_EQ(session().other(), nullptr);
+  EXPECT_TRUE(session().others().empty());
   EXPECT_FALSE(driver.ui().run_named("End the comparison"));
   EXPECT_EQ(driver.bad_vertices(), 0);
 }

@@ -3,11 +3,13 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <random>
 
 #include "tests/viewer/fixture.h"
 #include "tests/viewer/golden.h"
 #include "viewer/app/offscreen.h"
+#include "viewer/panels/layouts.h"
 
 namespace nanquest::viewer::testing {
 namespace {
@@ -17,10 +19,12 @@ namespace fs = std::filesystem;
 class GoldenSizes : public ::testing::Test {
  protected:
   /// Opened by a relative path: titles show it.
-  Image draw(const std::string& what, const UiOptions& options, bool large = false) {
+  Image draw(const std::string& what, const UiOptions& options, bool large = false,
+             const std::function<void(Session&)>& change = {}) {
     const fs::path before = fs::current_path();
     fs::current_path(temp_.path());
     Result<Session> session = Session::open(what);
+    if (session && change) change(*session);
     const Result<Image> image = !session ? session.error()
                                 : large  ? take_picture(*session, options, 2560, 1440, 2, Theme::light)
                                          : take_picture(*session, options, 1280, 720, 1);
@@ -60,6 +64,39 @@ TEST_F(GoldenSizes, AFolderOf50Runs) {
   }
   expect_golden(draw("night", {}), "folder");
   expect_golden(halved(draw("night", {}, true)), "folder_large");
+}
+
+/// Six learning rates: their losses are noisy, one run was cut short.
+TEST_F(GoldenSizes, SixRunsTogether) {
+  std::vector<std::string> beside;
+  for (int i = 0; i < 6; ++i) {
+    const std::string run = "night/lr-" + std::to_string(i);
+    write_run(temp_.path() + "/" + run, {.replayed = i != 2, .incidents = 1});
+    Manifest manifest = *read_manifest(temp_.path() + "/" + run);
+    manifest.config = {{"lr", std::to_string(i + 1) + "e-3"}, {"batch", i == 3 ? "64" : "32"}};
+    ASSERT_TRUE(write_manifest(temp_.path() + "/" + run, manifest));
+    std::vector<SeriesTable> tables = fixture_history(i == 4 ? 90 : 132);
+    std::mt19937 random(static_cast<unsigned>(i));
+    for (std::size_t row = 0; row < tables[0].rows(); ++row) {
+      column_of(tables, "scalars", "loss")[row] *=
+          (0.8 + 0.08 * i) * (0.95 + 0.1 * static_cast<double>(random() % 1000) / 1000);
+      column_of(tables, "scalars", "lr")[row] *= 0.5 + 0.25 * i;
+      column_of(tables, "scalars", "grad_norm")[row] *=
+          std::exp(0.3 * i - 0.004 * i * static_cast<double>(row));
+    }
+    write_series(temp_.path() + "/" + run, tables);
+    if (i > 0) beside.push_back(run);
+  }
+  const auto together = [&](double weight) {
+    return [&beside, weight](Session& session) {
+      EXPECT_TRUE(session.compare_with(beside));
+      session.select_smoothing(weight);
+    };
+  };
+  expect_golden(draw("night/lr-0", {Panel::timeline}, false, together(0)), "together");
+  UiOptions compared;
+  compared.layout = layout_from_name("compare");
+  expect_golden(halved(draw("night/lr-0", compared, true, together(0.9))), "together_large");
 }
 
 TEST_F(GoldenSizes, ADecoderOf300Blocks) {

@@ -32,6 +32,8 @@ case "$3" in
     expect 0 "story and again are equal in all 132 steps" "$viewer" "$dir/story" --compare "$dir/again" --text runs
     expect 0 "kind,what,story,again" "$viewer" "$dir/story" --compare "$dir/again" --csv runs
     mkdir "$dir/night"; "$make_run" "$dir/night/a" > /dev/null; "$make_run" "$dir/night/deep/b" > /dev/null
+    expect 0 "kind,what,story,again,a" "$viewer" --compare "$dir/again" --compare "$dir/night/a" "$dir/story" --csv runs
+    expect 0 "loss of again smoothed by 0.9" "$viewer" "$dir/story" --compare "$dir/again" --smooth 0.9 --csv timeline
     expect 0 "2 runs in night" "$viewer" "$dir/night" --text
     expect 0 "deep/b  FP16_OVERFLOW" "$viewer" "$dir/night" --text runs
     expect 0 "run,cause,incidents,last_step,written" "$viewer" "$dir/night" --csv runs
@@ -67,6 +69,7 @@ case "$3" in
     for of_one in "--text verdict" "--csv norms" "--report $dir/r.html" "--text --step 131" "--compare $dir/story --text runs"; do
       expect 2 "night: is a folder of 1 run (give one of them" "$viewer" "$dir/night" $of_one; one_line
     done
+    for weight in 1 -0.1 nan; do expect 2 "--smooth $weight is no weight" "$viewer" "$dir/story" --smooth "$weight" --text timeline; one_line; done
     expect 2 "night: is a folder of runs" "$viewer" "$dir/story" --compare "$dir/night" --text runs; one_line
     expect 2 "" "$viewer" --no-such-flag
     # A child that does not come back: a sentence of every file, and what needs none of them is shown.

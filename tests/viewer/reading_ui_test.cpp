@@ -64,7 +64,7 @@ TEST_F(ReadingUi, PanelsStayUsableMeanwhile) {
 TEST_F(ReadingUi, ARunBesideThatWentAwayIsNoNewData) {
   const std::string other = temp_.path() + "/other";
   testing::write_run(other);
-  ASSERT_TRUE(session().compare_with(other));
+  ASSERT_TRUE(session().compare_with({other}));
   Driver driver(session(), Panel::all, 1600, 1000, &loader_);
   driver.frame(5);
   driver.read(loader_);

@@ -147,10 +147,10 @@ TEST_F(OfRuns, NothingIsWrittenIntoItsRunsNorComparedWithIt) {
   EXPECT_TRUE(may_write(session, folder() + "/list.png"));
   EXPECT_FALSE(may_write(session, folder() + "/run-9/list.png"));
   Session run = open(folder() + "/run-9");
-  const Status compared = run.compare_with(folder());
+  const Status compared = run.compare_with({folder()});
   ASSERT_FALSE(compared);
   EXPECT_TRUE(says(compared.error().message, "is a folder of runs"));
-  EXPECT_EQ(run.other(), nullptr);
+  EXPECT_TRUE(run.others().empty());
   EXPECT_EQ(folder_above(run), folder());
   EXPECT_EQ(folder_above(session), temp_.path());
 }

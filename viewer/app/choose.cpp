@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "viewer/model/numbers.h"
+#include "viewer/model/smoothing.h"
 
 namespace nanquest::viewer {
 namespace {
@@ -56,6 +57,10 @@ Status select(Session& session, const Arguments& a) {
     if (!what) return what.error();
     session.select_what_if(*what);
   }
+  if (!(a.smooth >= 0 && a.smooth <= kMostSmoothing))
+    return no("--smooth " + exact_number(a.smooth) + " is no weight",
+              "give 0 to " + exact_number(kMostSmoothing));
+  if (a.smooth > 0) session.select_smoothing(a.smooth);
   if (a.statistic.empty()) return {};
   if (const auto statistic = statistic_from_name(a.statistic)) {
     session.select_statistic(*statistic);

@@ -14,9 +14,11 @@ namespace nanquest::viewer {
 
 struct Arguments {
   std::string path, screenshot, report, panel = "all", text, csv, size = "1280x800", statistic, layer, tensor,
-                                        theme, what_if, compare, layout;
+                                        theme, what_if, layout;
   std::optional<std::int64_t> op, step, element;
   std::vector<std::string> actions;
+  std::vector<std::string> compare;  ///< runs to be put beside
+  double smooth = 0;
   float scale = 1;
   int frames = -1;
   double seconds = 0;

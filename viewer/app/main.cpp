@@ -252,7 +252,11 @@ int main(int argc, char** argv) try {
          "Where the model's folder lies now, for snapshots that refer to its files for frozen weights")
       ->check(CLI::ExistingPath)
       ->type_name("DIR");
-  app.add_option("--compare", a.compare, "Put a second run beside it")->type_name("RUN|SNAPSHOT");
+  app.add_option("--compare", a.compare, "Put another run beside it; may be given several times")
+      ->type_name("RUN|SNAPSHOT")
+      ->allow_extra_args(false);
+  app.add_option("--smooth", a.smooth, "Smooth curves: weight of the exponential moving average, 0 to 0.999")
+      ->type_name("WEIGHT");
   app.add_option("--element", a.element, "Select this element of the tensor");
   app.add_option("--what-if", a.what_if, "Hold the tensor against this format at this scale: fp16, bf16:2^12")
       ->type_name("FORMAT[:SCALE]");

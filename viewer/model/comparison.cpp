@@ -28,18 +28,25 @@ std::map<std::string, std::string> settings_of(const Session& session, const Man
   return out;
 }
 
-template <class Map>
-std::vector<Difference> differing(const Map& here, const Map& there) {
+/// The facts in which the runs differ, by key; null for a run of which nothing is known.
+template <class Map, class Name>
+std::vector<Difference> differing(const std::vector<std::optional<Map>>& runs, Name&& name) {
   std::set<typename Map::key_type> keys;
-  for (const Map* map : {&here, &there})
-    for (const auto& [key, value] : *map) keys.insert(key);
+  for (const auto& run : runs)
+    if (run)
+      for (const auto& [key, value] : *run) keys.insert(key);
   std::vector<Difference> out;
-  const auto value = [](const Map& map, const auto& key) {
-    const auto found = map.find(key);
-    return found == map.end() || found->second.empty() ? std::string("-") : found->second;
-  };
-  for (const auto& key : keys)
-    if (std::string a = value(here, key), b = value(there, key); a != b) out.push_back({key, a, b});
+  for (const auto& key : keys) {
+    Difference difference = name(key);
+    std::set<std::string> known;
+    for (const auto& run : runs) {
+      const auto found = run ? run->find(key) : typename Map::const_iterator();
+      const bool there = run && found != run->end() && !found->second.empty();
+      difference.values.push_back(there ? found->second : "-");
+      if (run) known.insert(difference.values.back());
+    }
+    if (known.size() > 1) out.push_back(std::move(difference));
+  }
   return out;
 }
 
@@ -100,45 +107,54 @@ std::map<Place, std::string> incidents_of(const Session& session) {
   return out;
 }
 
-std::vector<Difference> incidents_of(const Session& here, const Session& there) {
-  const std::map<Place, std::string> a = incidents_of(here), b = incidents_of(there);
+/// All of them, whether the runs differ in them or not.
+std::vector<Difference> incidents_of(const std::vector<const Session*>& sessions) {
+  std::vector<std::map<Place, std::string>> all;
   std::set<Place> places;
-  for (const auto* map : {&a, &b})
-    for (const auto& [place, text] : *map) places.insert(place);
+  for (const Session* session : sessions) {
+    all.push_back(incidents_of(*session));
+    for (const auto& [place, text] : all.back()) places.insert(place);
+  }
   std::vector<Difference> out;
   for (const Place& place : places) {
-    const auto in = [&](const auto& map) { return map.count(place) != 0 ? map.at(place) : std::string("-"); };
-    out.push_back({"step " + std::to_string(place.first) + ", rank " + std::to_string(place.second), in(a),
-                   in(b), Link::to_step(place.first)});
+    out.push_back({"step " + std::to_string(place.first) + ", rank " + std::to_string(place.second),
+                   {},
+                   Link::to_step(place.first)});
+    for (const auto& run : all) out.back().values.push_back(run.count(place) != 0 ? run.at(place) : "-");
   }
   return out;
 }
 
-}  // namespace
+/// Titles; paths where titles are not enough.
+std::vector<std::string> names_of(const std::vector<const Session*>& sessions) {
+  std::vector<std::string> names;
+  for (const Session* session : sessions) {
+    const auto same = [&](const Session* other) { return other->title() == session->title(); };
+    names.push_back(std::ranges::count_if(sessions, same) > 1 ? session->path() : session->title());
+    const auto before = std::count_if(sessions.begin(), sessions.begin() + std::ssize(names) - 1,
+                                      [&](const Session* s) { return s->path() == session->path(); });
+    if (before > 0) names.back() += before > 1 ? " (again " + std::to_string(before) + ")" : " (again)";
+  }
+  return names;
+}
 
-Comparison compare(const Session& here, const Session& there) {
-  Comparison out;
-  out.here = here.title(), out.there = there.title();
-  if (out.here == out.there) out.here = here.path(), out.there = there.path();
-  if (out.here == out.there) out.there += " (again)";
-  if (here.manifest() && there.manifest())
-    out.settings = differing(settings_of(here, *here.manifest()), settings_of(there, *there.manifest()));
-  const History &a = here.history(), &b = there.history();
+Pair pair_of(const History& a, const History& b) {
+  Pair out;
   for (const std::string& name : a.scalar_names())
     if (is_compared(name) && b.scalar(name) != nullptr) out.series.push_back(series_difference(name, a, b));
   std::stable_partition(out.series.begin(), out.series.end(),
                         [](const SeriesDifference& s) { return s.name == "loss"; });
   out.only_here = only_in(a, b);
   out.only_there = only_in(b, a);
-  out.incidents = incidents_of(here, there);
   return out;
 }
 
-std::string Comparison::headline() const {
+/// Where they part, or that they do not.
+std::string sentence(const std::string& here, const std::string& there, const Pair& pair) {
   const std::string both = here + " and " + there;
-  if (series.empty()) return both + " have no series in common";
-  const auto* first = &series.front();
-  for (const SeriesDifference& s : series)
+  if (pair.series.empty()) return both + " have no series in common";
+  const auto* first = &pair.series.front();
+  for (const SeriesDifference& s : pair.series)
     if (s.at && (!first->at || *s.at < *first->at)) first = &s;
   if (first->steps == 0) return both + " have no step in common";
   if (!first->at) return both + " are equal in all " + counted(first->steps, "step") + " that both have";
@@ -146,15 +162,54 @@ std::string Comparison::headline() const {
          number_beside(first->here, first->there) + " against " + number_beside(first->there, first->here);
 }
 
+}  // namespace
+
+std::string letter_of_run(std::size_t run) {
+  return {static_cast<char>('A' + run)};
+}
+
+Comparison compare(const Session& here, const std::vector<const Session*>& others) {
+  std::vector<const Session*> sessions = {&here};
+  sessions.insert(sessions.end(), others.begin(), others.end());
+  Comparison out;
+  out.runs = names_of(sessions);
+  std::vector<std::optional<std::map<std::string, std::string>>> settings;
+  for (const Session* session : sessions)
+    settings.push_back(session->manifest() ? std::optional(settings_of(*session, *session->manifest()))
+                                           : std::nullopt);
+  out.settings = differing(settings, [](const std::string& key) { return Difference{key, {}}; });
+  for (const Session* other : others) out.pairs.push_back(pair_of(here.history(), other->history()));
+  out.incidents = incidents_of(sessions);
+  return out;
+}
+
+std::string Comparison::headline() const {
+  if (pairs.size() == 1) return sentences().front();
+  std::string text = runs.front() + " beside ";
+  for (std::size_t i = 1; i < runs.size(); ++i)
+    text.append(i == 1 ? "" : i + 1 == runs.size() ? " and " : ", ").append(runs[i]);
+  return text;
+}
+
+std::vector<std::string> Comparison::sentences() const {
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < pairs.size(); ++i) out.push_back(sentence(runs[0], runs[i + 1], pairs[i]));
+  return out;
+}
+
 std::vector<std::string> Comparison::only_lines() const {
   std::vector<std::string> lines;
-  for (const auto& [run, names] : {std::pair(&here, &only_here), std::pair(&there, &only_there)}) {
-    if (names->empty()) continue;
-    std::string line = "only in " + *run + ": ";
-    for (std::size_t i = 0; i < std::min(names->size(), kToldNames); ++i)
-      line.append(i == 0 ? "" : ", ").append((*names)[i]);
-    if (names->size() > kToldNames) line += " and " + grouped(names->size() - kToldNames) + " more";
+  const auto add = [&](const std::string& run, const std::string& beside, const auto& names) {
+    if (names.empty()) return;
+    std::string line = "only in " + run + (pairs.size() == 1 ? "" : ", not in " + beside) + ": ";
+    for (std::size_t i = 0; i < std::min(names.size(), kToldNames); ++i)
+      line.append(i == 0 ? "" : ", ").append(names[i]);
+    if (names.size() > kToldNames) line += " and " + grouped(names.size() - kToldNames) + " more";
     lines.push_back(std::move(line));
+  };
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    add(runs[0], runs[i + 1], pairs[i].only_here);
+    add(runs[i + 1], runs[0], pairs[i].only_there);
   }
   return lines;
 }

@@ -11,6 +11,7 @@
 #include "viewer/model/kept.h"
 #include "viewer/model/path_words.h"
 #include "viewer/model/settings.h"
+#include "viewer/model/smoothing.h"
 
 namespace nanquest::viewer {
 namespace {
@@ -54,12 +55,14 @@ void describe(auto& file, As<Selection> auto& s) {
   file.field("sample", s.sample);
   file.field("place", s.place);
   file.field("statistic", statistic);
+  file.only_if(s.smoothing > 0, "smoothing", s.smoothing);
   if constexpr (!kWrites<decltype(s)>) {
     if (const auto known = what_if_from(what_if)) s.what_if = *known;
     s.statistic = statistic_from_name(statistic).value_or(s.statistic);
     s.op = std::max(s.op, kNone);
     s.element = std::max<std::int64_t>(s.element, -1);
     s.sample = std::max<std::int64_t>(s.sample, -1);
+    s.smoothing = s.smoothing > 0 ? std::min(s.smoothing, kMostSmoothing) : 0;
   }
 }
 

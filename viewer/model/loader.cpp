@@ -84,6 +84,8 @@ bool Loader::collect(Session& session) {
     job->session.select_statistic(statistic);
   if (job->errand.selects && session.selection().what_if != job->before.what_if)
     job->session.select_what_if(session.selection().what_if);
+  if (job->errand.selects && session.selection().smoothing != job->before.smoothing)
+    job->session.select_smoothing(session.selection().smoothing);
   if (!job->errand.selects && session.selection() != job->before) job->session.keep(session);
   // Notes that the user wrote meanwhile.
   if (session.path() == job->session.path() && !session.is_nothing()) job->session.set_notes(session.notes());
@@ -101,11 +103,11 @@ std::string Loader::doing() const {
 void Loader::perform(Job& job) {
   const auto keep = [&] {
     const Session& shown = job.session;
-    for (const Session* session : {&shown, shown.other()}) {
-      if (session == nullptr || session->held_incident() == nullptr) continue;
-      const auto& incident = session->held_incident();
-      if (std::ranges::find(kept_, incident) == kept_.end()) kept_.push_back(incident);
-    }
+    const auto hold = [&](const std::shared_ptr<const OpenIncident>& incident) {
+      if (incident != nullptr && std::ranges::find(kept_, incident) == kept_.end()) kept_.push_back(incident);
+    };
+    hold(shown.held_incident());
+    for (const auto& other : shown.others()) hold(other->held_incident());
   };
   keep();
   job.session.report_to(&job.progress);

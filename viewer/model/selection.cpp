@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "viewer/model/session.h"
+#include "viewer/model/smoothing.h"
 
 namespace nanquest::viewer {
 namespace {
@@ -105,6 +106,10 @@ void Session::select_layer(const std::string& layer) {
   if (best != nullptr) show_tensor(best->path);
 }
 
+void Session::select_smoothing(double weight) {
+  selection_.smoothing = weight > 0 ? std::min(weight, kMostSmoothing) : 0;
+}
+
 void Session::select_place(const std::string& place) {
   if (!place.empty() && headroom().bits(place) == nullptr) return;
   selection_.place = place;
@@ -131,6 +136,7 @@ void Session::keep(const Session& older) {
   Selection wanted = same || entry() == older.entry() ? older.selection_ : selection_;
   wanted.incident = selection_.incident;
   wanted.statistic = older.selection_.statistic;
+  wanted.smoothing = older.selection_.smoothing;
   restore(wanted);
 }
 

@@ -21,6 +21,7 @@ struct Selection {
   std::int64_t sample = -1;   ///< of the batch, -1 for none
   std::string place;          ///< whose headroom is shown; "" for the least of all places
   Statistic statistic = Statistic::gradient;
+  double smoothing = 0;  ///< the weight by which curves are smoothed; 0 for not at all
 
   bool operator==(const Selection&) const = default;
 };

@@ -79,10 +79,8 @@ class Session {
   std::string verdict_error() const { return entry() == nullptr ? "" : entry()->verdict_error; }
   /// That the run was moved or removed while it was shown; "" while it is there.
   const std::string& lost() const { return lost_; }
-  /// The same of this run, else of the one beside it.
-  const std::string& lost_of_any() const {
-    return lost_.empty() && other_ != nullptr ? other_->lost_ : lost_;
-  }
+  /// The same of this run, else of the first beside it that is gone.
+  const std::string& lost_of_any() const;
   /// True if the manifest says that the run is over: no news are expected.
   bool is_over() const { return manifest_ && manifest_->status != "running"; }
   /// "finished: went on in fp32", that it is gone, or for how long a running run has written nothing; "" if
@@ -149,13 +147,13 @@ class Session {
   void keep(const Session& older);
   void select_statistic(Statistic s) { selection_.statistic = s; }
 
-  /// Opens a second run (or snapshot) beside this one; "" closes it. On failure (see `open`) the present one
-  /// stays. Reads.
-  Status compare_with(const std::string& path);
-  /// The second run, and what differs; null while there is none.
-  const Session* other() const { return other_.get(); }
+  /// Puts these runs (or snapshots) beside this one, in place of those that were; none for none. On failure
+  /// (see `open`; `usage` for more than kMostRuns) the present ones stay. Reads those that are not there yet.
+  Status compare_with(const std::vector<std::string>& paths);
+  /// The runs beside this one, and what differs; null while there is none.
+  const std::vector<std::shared_ptr<const Session>>& others() const { return others_; }
   const Comparison* comparison() const { return comparison_.get(); }
-  /// First and last step of the series that are shown, of both runs if there are two; nothing without any.
+  /// First and last step of the series that are shown, of all runs; nothing without any.
   std::optional<std::pair<double, double>> steps_shown() const;
 
   /// Reads everything again from disk; the selection stays as far as its targets still exist. If the run is
@@ -195,6 +193,8 @@ class Session {
   const SideBySide* culprit_side();
   const SideBySide* read_culprit_side() const;
   bool culprit_waits() const;
+  /// The weight by which curves are smoothed (smoothing.h), 0 for not at all; kept below 1.
+  void select_smoothing(double weight);
   /// The format with which its values are compared.
   void select_what_if(const WhatIf& what) { selection_.what_if = what; }
 
@@ -216,7 +216,7 @@ class Session {
   Status reload_own();
   bool poll_own();
   bool poll_folder();
-  bool poll_other();
+  bool poll_others();
   void compare_again();
   void load_incident(int row);
   void load_verdict(IncidentEntry& entry);
@@ -273,7 +273,7 @@ class Session {
   Read<Batch> batch_;
   Read<ElementPage> elements_;
   Read<SideBySide> side_;
-  Read<Session> other_;
+  std::vector<Read<Session>> others_;
   Read<Comparison> comparison_;
   std::string detail_path_, slice_path_, elements_path_;
   std::int64_t slice_plane_ = -1;

@@ -1,5 +1,4 @@
-// A run that changes while it is shown, and a second one beside it: reads them again, and notices if one was
-// moved.
+// A run that changes while it is shown: reads it again, and notices if it was moved.
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -145,56 +144,17 @@ bool Session::poll_own() {
   return true;
 }
 
-Status Session::compare_with(const std::string& path) {
-  if (path.empty()) {
-    other_.reset();
-  } else {
-    Result<Session> opened = open(path, progress_);
-    if (!opened) return opened.error();
-    if (opened->folder() != nullptr)
-      return Error{ErrorCode::usage, path + ": is a folder of runs", "name one of them"};
-    other_ = std::make_shared<const Session>(std::move(opened).value());
-  }
-  compare_again();
-  note_reading(false);
-  return {};
-}
-
-void Session::compare_again() {
-  comparison_ = other_ == nullptr ? nullptr : std::make_shared<const Comparison>(compare(*this, *other_));
-}
-
-bool Session::poll_other() {
-  if (other_ == nullptr) return false;
-  Session now = *other_;
-  if (!now.poll()) return false;
-  other_ = std::make_shared<const Session>(std::move(now));
-  note_reading(false);
-  return true;
-}
-
 bool Session::poll() {
-  const bool own = poll_own(), beside = poll_other();
+  const bool own = poll_own(), beside = poll_others();
   if (own || beside) compare_again();
   return own || beside;
 }
 
 Status Session::reload() {
   Status own = reload_own();
-  (void)poll_other();
+  (void)poll_others();
   compare_again();
   return own;
-}
-
-std::optional<std::pair<double, double>> Session::steps_shown() const {
-  std::optional<std::pair<double, double>> span;
-  for (const Session* session : {this, other()}) {
-    if (session == nullptr || session->history().empty()) continue;
-    const std::vector<double>& steps = session->history().steps();
-    span = span ? std::pair(std::min(span->first, steps.front()), std::max(span->second, steps.back()))
-                : std::pair(steps.front(), steps.back());
-  }
-  return span;
 }
 
 }  // namespace nanquest::viewer

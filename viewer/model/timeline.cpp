@@ -29,31 +29,29 @@ void make_room(TimelineCurve& curve, bool factors, const Extremes& all) {
 
 TimelineCurve curve_of(const History& history, const std::string& name, const std::string& title,
                        bool factors, const Pyramid& values, const Extremes& all) {
-  TimelineCurve curve{name, title, false, 0, 1, &values, given_from(name, values), &history};
+  TimelineCurve curve{{0, &values, given_from(name, values), &history}, name, title, false, 0, 1, {}, {}};
   make_room(curve, factors, all);
   return curve;
 }
 
-/// Includes what is drawn beside it.
-void make_room_again(TimelineCurve& curve, const Pyramid& beside) {
-  Extremes all = curve.values->query(0, curve.values->size());
-  if (curve.other != nullptr) all.add(curve.other->query(0, curve.other->size()));
+Extremes extremes_of(const Pyramid& values) {
+  return values.query(0, values.size());
+}
+
+/// Includes what is drawn beside it; `all`: what the axis shows anyway.
+void make_room_again(TimelineCurve& curve, Extremes all = {}) {
+  all.add(extremes_of(*curve.values));
+  for (const RunCurve& other : curve.beside) all.add(extremes_of(*other.values));
   for (const RehearsedCurve* run : curve.rehearsed)
-    if (run->cures) all.add(run->losses()->query(0, run->losses()->size()));
-  all.add(beside.query(0, beside.size()));
+    if (run->cures) all.add(extremes_of(*run->losses()));
   const KnownColumn* known = known_column(curve.name);
   make_room(curve, known != nullptr && known->factors, all);
 }
 
-/// Adds the other run's curve, if it has one.
-void put_beside(TimelineCurve& curve, const History& other) {
-  curve.other = other.scalar(curve.name);
-  if (curve.other == nullptr || curve.other->size() == 0) {
-    curve.other = nullptr;
-    return;
-  }
-  curve.other_history = &other;
-  make_room_again(curve, *curve.other);
+/// Adds the curve of another run, if it has one.
+void put_beside(TimelineCurve& curve, std::size_t run, const History& other, const Pyramid* values) {
+  if (values == nullptr || values->size() == 0) return;
+  curve.beside.push_back({run, values, given_from(curve.name, *values), &other});
 }
 
 /// Adds the rehearsed runs. Those that fail may grow without bound before: the axis has room for the others,
@@ -62,8 +60,14 @@ void put_rehearsed(TimelineCurve& curve, const std::vector<RehearsedCurve>& rehe
   for (const RehearsedCurve& run : rehearsed) {
     if (run.losses() == nullptr) continue;
     curve.rehearsed.push_back(&run);
-    if (run.cures) make_room_again(curve, *run.losses());
   }
+}
+
+/// Headroom in bits: the axis shows where the format ends.
+Extremes with_the_end() {
+  Extremes end;
+  end.add(0.0);
+  return end;
 }
 
 }  // namespace
@@ -95,18 +99,27 @@ std::vector<TimelineCurve> timeline_curves(const History& history) {
 
 std::vector<TimelineCurve> timeline_curves(const Session& session) {
   std::vector<TimelineCurve> out = timeline_curves(session.history());
-  if (session.other() != nullptr)
-    for (TimelineCurve& curve : out) put_beside(curve, session.other()->history());
-  for (TimelineCurve& curve : out)
+  const auto& others = session.others();
+  for (TimelineCurve& curve : out) {
+    for (std::size_t i = 0; i < others.size(); ++i)
+      put_beside(curve, i + 1, others[i]->history(), others[i]->history().scalar(curve.name));
     if (curve.name == "loss") put_rehearsed(curve, session.rehearsed());
+    if (!curve.beside.empty() || !curve.rehearsed.empty()) make_room_again(curve);
+  }
   const Headroom& headroom = session.headroom();
   const std::string& place = session.selection().place;
-  const Pyramid* bits = headroom.empty() ? nullptr : headroom.bits(place);
-  if (bits == nullptr) return out;
-  Extremes all = bits->query(0, bits->size());
-  all.min = std::min(all.min, 0.0);  // where the format ends
-  const std::string title = place.empty() ? "Least headroom, bits" : "Headroom, bits: " + place;
-  out.push_back(curve_of(headroom.history(), "headroom", title, false, *bits, all));
+  if (const Pyramid* bits = headroom.empty() ? nullptr : headroom.bits(place); bits != nullptr) {
+    const std::string title = place.empty() ? "Least headroom, bits" : "Headroom, bits: " + place;
+    out.push_back(curve_of(headroom.history(), "headroom", title, false, *bits, {}));
+    for (std::size_t i = 0; i < others.size(); ++i)
+      if (const Headroom& other = others[i]->headroom(); !other.empty())
+        put_beside(out.back(), i + 1, other.history(), other.bits(place));
+    make_room_again(out.back(), with_the_end());
+  }
+  for (TimelineCurve& curve : out) {
+    smooth(curve, session);
+    for (RunCurve& other : curve.beside) smooth(other, session);
+  }
   return out;
 }
 

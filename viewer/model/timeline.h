@@ -7,23 +7,20 @@
 #include <string>
 #include <vector>
 
+#include "viewer/model/run_curve.h"
 #include "viewer/model/session.h"
 
 namespace nanquest::viewer {
 
 /// One scalar of the series, as a curve.
-struct TimelineCurve {
-  std::string name;                  ///< of its column: "loss"
-  std::string title;                 ///< for people: "Loss scale"
-  bool logarithmic = false;          ///< every finite value is above 0, and factors matter
-  double low = 0, high = 1;          ///< room for all finite values, low < high
-  const Pyramid* values = nullptr;   ///< of the history
-  std::size_t given_from = 0;        ///< the first row for which the program gave a value (`given_from`)
-  const History* history = nullptr;  ///< whose steps they are of
-  const Pyramid* other = nullptr;    ///< the same for the second run, if there is one
-  const History* other_history = nullptr;
+struct TimelineCurve : RunCurve {
+  std::string name;              ///< of its column: "loss"
+  std::string title;             ///< for people: "Loss scale"
+  bool logarithmic = false;      ///< every finite value is above 0, and factors matter
+  double low = 0, high = 1;      ///< room for all finite values, low < high
+  std::vector<RunCurve> beside;  ///< the same in other runs that have it
   /// For the loss: its values in the rehearsed runs of the open incident.
-  std::vector<const RehearsedCurve*> rehearsed = {};
+  std::vector<const RehearsedCurve*> rehearsed;
 };
 
 /// A program's own column ("eval_loss") begins at some step: earlier rows hold NaN because nothing was
@@ -34,8 +31,8 @@ std::size_t given_from(const std::string& column, const Pyramid& values);
 /// Loss, gradient norm, loss scale, learning rate, then the program's own columns; those that are recorded
 /// and hold a value. Points into `history`.
 std::vector<TimelineCurve> timeline_curves(const History& history);
-/// The same for a session, with the curves of the second run, then the headroom of the selected place, or the
-/// least of all, if recorded. Points into what the session holds.
+/// The same for a session, then the headroom of the selected place, or the least of all, if recorded; with
+/// the curves of the runs beside it, and smoothed as its selection says. Points into what the session holds.
 std::vector<TimelineCurve> timeline_curves(const Session& session);
 
 /// A stretch of a curve between two steps, in the order in which they were selected.

@@ -13,11 +13,14 @@ namespace nanquest::viewer {
 namespace {
 
 constexpr int kColumns = static_cast<int>(kRunColumns.size());
+constexpr int kBoxes = 1;  // columns before those
 
 void setup_columns(const RunFolder& folder) {
   const float em = ImGui::GetFontSize(), most[] = {em * 18, em * 16, 0, 0, 0, em * 16, 0};
   const ImGuiStyle& style = ImGui::GetStyle();
-  float spare = ImGui::GetContentRegionAvail().x - style.ScrollbarSize;
+  const float box = ImGui::GetTextLineHeight();
+  ImGui::TableSetupColumn("##chosen", ImGuiTableColumnFlags_WidthFixed | ImGuiTableColumnFlags_NoSort, box);
+  float spare = ImGui::GetContentRegionAvail().x - style.ScrollbarSize - box - style.CellPadding.x * 2;
   std::array<float, kRunColumns.size()> widths{};
   for (std::size_t c = 0; c < widths.size(); ++c)
     widths[c] = ImGui::CalcTextSize(kRunColumns[c]).x + em * 1.5f;
@@ -59,9 +62,54 @@ void FolderView::refresh(const RunFolder& folder, std::uint64_t content) {
   rows_ = folder.rows(words_, by_, descending_);
 }
 
+/// As high as a line of text, so that rows stay as they are.
+void FolderView::draw_box(const RunLine& run) {
+  const auto at = std::ranges::find(chosen_, run.path);
+  bool on = at != chosen_.end();
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {0, 0});
+  const bool changed = ImGui::Checkbox(("##" + run.name).c_str(), &on);
+  ImGui::PopStyleVar();
+  if (!changed) return;
+  if (on)
+    chosen_.push_back(run.path);
+  else
+    chosen_.erase(at);
+}
+
+/// What to do with the chosen runs; without any, what a click does.
+void FolderView::draw_choice(UiState& state, const RunFolder& folder) {
+  std::erase_if(chosen_, [&](const std::string& path) {
+    return std::ranges::find(folder.runs, path, &RunLine::path) == folder.runs.end();
+  });
+  if (chosen_.empty() && rows_.size() == folder.runs.size())
+    return ImGui::TextDisabled("a click opens a run, boxes choose several; Alt+Up comes back");
+  if (rows_.size() != folder.runs.size())
+    ImGui::TextDisabled("%s of %zu", counted(rows_.size(), "run").c_str(), folder.runs.size());
+  if (chosen_.empty()) return;
+  ImGui::SameLine();
+  ImGui::BeginDisabled(chosen_.size() > kMostRuns);
+  if (ImGui::Button(chosen_.size() == 1 ? "Open it" : "Show together")) {
+    opened_ = chosen_.front();
+    state.later.push_back([&state, all = chosen_] {
+      state.open_beside(all.front(), {all.begin() + 1, all.end()});
+    });
+  }
+  ImGui::EndDisabled();
+  ImGui::SameLine();
+  if (ImGui::Button("Choose none")) chosen_.clear();
+  ImGui::SameLine();
+  if (chosen_.size() > kMostRuns)
+    ImGui::TextDisabled("%s chosen, at most %zu are shown together", counted(chosen_.size(), "run").c_str(),
+                        kMostRuns);
+  else
+    ImGui::TextDisabled("%s chosen", counted(chosen_.size(), "run").c_str());
+}
+
 void FolderView::draw_row(UiState& state, const RunLine& run) {
   const auto cells = cells_of(run);
   ImGui::TableNextRow();
+  ImGui::TableNextColumn();
+  draw_box(run);
   ImGui::TableNextColumn();
   const float width = ImGui::GetContentRegionAvail().x;
   if (ImGui::Selectable(cut_in_front(cells[0], width).c_str(), run.path == opened_,
@@ -91,10 +139,7 @@ void FolderView::draw(UiState& state) {
                                               sizeof words_, ImGuiInputTextFlags_EnterReturnsTrue);
   refresh(folder, state.session.content());
   ImGui::SameLine();
-  if (rows_.size() == folder.runs.size())
-    ImGui::TextDisabled("a click opens a run; Alt+Up comes back");
-  else
-    ImGui::TextDisabled("%s of %zu", counted(rows_.size(), "run").c_str(), folder.runs.size());
+  draw_choice(state, folder);
   if (enter && rows_.size() == 1) {
     opened_ = folder.runs[rows_.front()].path;
     state.later.push_back([&state, path = opened_] { state.open(path); });
@@ -102,13 +147,13 @@ void FolderView::draw(UiState& state) {
   constexpr ImGuiTableFlags flags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg |
                                     ImGuiTableFlags_Sortable | ImGuiTableFlags_Resizable |
                                     ImGuiTableFlags_BordersInnerV | ImGuiTableFlags_NoSavedSettings;
-  if (!ImGui::BeginTable("runs of the folder", kColumns, flags)) return;
+  if (!ImGui::BeginTable("runs of the folder", kBoxes + kColumns, flags)) return;
   ImGui::TableSetupScrollFreeze(0, 1);
   setup_columns(folder);
   ImGui::TableHeadersRow();
   if (ImGuiTableSortSpecs* wanted = ImGui::TableGetSortSpecs();
       wanted != nullptr && wanted->SpecsCount > 0 && wanted->SpecsDirty) {
-    by_ = static_cast<RunColumn>(wanted->Specs[0].ColumnIndex);
+    by_ = static_cast<RunColumn>(wanted->Specs[0].ColumnIndex - kBoxes);
     descending_ = wanted->Specs[0].SortDirection == ImGuiSortDirection_Descending;
     wanted->SpecsDirty = false;
     refresh(folder, state.session.content());

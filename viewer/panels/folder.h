@@ -12,16 +12,20 @@ namespace nanquest::viewer {
 class FolderView {
  public:
   /// Draws the folder of the session, which must have one, into the current window. A click on a run opens
-  /// it, and so does Enter in the search field if one run is left.
+  /// it, and so does Enter in the search field if one run is left. Boxes choose runs to be opened together.
   void draw(UiState& state);
   /// Puts the keyboard into the search field in the next frame.
   void search() { focus_ = true; }
   /// The rows that were drawn last, of RunFolder::runs.
   const std::vector<std::size_t>& rows() const { return rows_; }
+  /// Paths of the runs that were chosen, in that order.
+  const std::vector<std::string>& chosen() const { return chosen_; }
 
  private:
   void refresh(const RunFolder& folder, std::uint64_t content);
   void draw_row(UiState& state, const RunLine& run);
+  void draw_box(const RunLine& run);
+  void draw_choice(UiState& state, const RunFolder& folder);
 
   char words_[128] = "";
   bool focus_ = false;
@@ -29,7 +33,8 @@ class FolderView {
   bool descending_ = false;
   std::vector<std::size_t> rows_;
   std::string rows_of_;  ///< what they were made of
-  std::string opened_;   ///< path of the run that was opened from here last
+  std::vector<std::string> chosen_;
+  std::string opened_;  ///< path of the run that was opened from here last
 };
 
 }  // namespace nanquest::viewer

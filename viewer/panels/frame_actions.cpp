@@ -8,6 +8,7 @@
 #include "viewer/model/strip.h"
 #include "viewer/panels/frame.h"
 #include "viewer/panels/page_text.h"
+#include "viewer/panels/run_legend.h"
 #include "viewer/ui/style.h"
 
 namespace nanquest::viewer {
@@ -30,7 +31,7 @@ void Ui::add_file(std::vector<Action>& out) {
       {"File", "Compare with another run", ImGuiMod_Ctrl | ImGuiKey_B, [this] { compare_.open(); }});
   out.push_back(
       {"File", "Notes", ImGuiMod_Ctrl | ImGuiKey_N, [this, panel = focused_] { notes_.open(panel); }});
-  if (state_.session.other() != nullptr)
+  if (!state_.session.others().empty())
     out.push_back({"File", "End the comparison", 0, [this] { state_.compare(""); }});
   out.push_back({"File", "Save the panel as picture", ImGuiMod_Ctrl | ImGuiKey_S,
                  [this, panel = focused_] { pictures_.want(state_, panel); }});
@@ -88,6 +89,7 @@ void Ui::add_view(std::vector<Action>& out) {
         set_theme(theme);
         ImGui::MarkIniSettingsDirty();
       });
+  add_smoothing(state_, out);
   add_size(out);
   add("Keyboard", ImGuiKey_F1, [this] { help_ = !help_; });
   out.back().typed = '?';

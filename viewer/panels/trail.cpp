@@ -5,6 +5,8 @@ namespace nanquest::viewer {
 void Trail::visit(const Selection& selection, Panel panel) {
   // The format that values are compared with is no place: it belongs to the place where it was last used.
   if (!places_.empty()) places_[at_].selection.what_if = selection.what_if;
+  // Nor is how curves are smoothed, and that belongs to all places.
+  for (Place& place : places_) place.selection.smoothing = selection.smoothing;
   if (!places_.empty() && places_[at_].selection == selection) {
     places_[at_].panel = panel;
     return;

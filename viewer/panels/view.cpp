@@ -16,11 +16,11 @@ std::string UiState::name_of(int row) const {
   return known ? "step " + std::to_string(incidents[static_cast<std::size_t>(row)].files.step) : "the run";
 }
 
-void UiState::open(const std::string& path) {
+void UiState::open_beside(const std::string& path, const std::vector<std::string>& beside) {
   const auto why = std::make_shared<std::string>();
   const auto arrival = std::make_shared<Arrival>();
   const Desk desk = left ? left() : Desk();
-  const auto work = [path, why, arrival, desk, folders = options.folders](Session& shown) {
+  const auto work = [path, beside, why, arrival, desk, folders = options.folders](Session& shown) {
     const Status kept = shown.is_nothing() ? Status() : write_desk(folders.state, shown, desk);
     Result<Opening> other = open_as_left(path, folders, shown.progress());
     if (!other) {
@@ -28,6 +28,9 @@ void UiState::open(const std::string& path) {
       return true;
     }
     *why = kept ? other->trouble : kept.error().text();
+    other->session.report_to(shown.progress());
+    if (const Status put = other->session.compare_with(beside); !put) *why = put.error().text();
+    other->session.report_to(nullptr);
     *arrival = {std::move(other->desk), other->resumed, true};
     shown = std::move(other->session);
     return true;
@@ -67,7 +70,11 @@ void UiState::fit_steps() {
 void UiState::compare(const std::string& path) {
   const auto status = std::make_shared<Status>();
   const auto work = [path, status](Session& shown) {
-    *status = shown.compare_with(path);
+    std::vector<std::string> paths;
+    for (const auto& other : shown.others())
+      if (!path.empty()) paths.push_back(other->path());
+    if (!path.empty()) paths.push_back(path);
+    *status = shown.compare_with(paths);
     return true;
   };
   read({path.empty() ? "the run" : path, work, [this, status] {

@@ -60,7 +60,9 @@ struct UiState {
   void read(Loader::Errand errand);
   /// Shows another run or snapshot instead, as it was left, or an error. How the present one is left is
   /// stored.
-  void open(const std::string& path);
+  void open(const std::string& path) { open_beside(path, {}); }
+  /// The same with these runs beside it; an error of theirs becomes the message.
+  void open_beside(const std::string& path, const std::vector<std::string>& beside);
   /// Starts nanquest-replay on the open incident; if that fails, the reason becomes the message.
   void replay(ReplayTask task);
   /// Stores how the run is left, and the notes on it, in the background.
@@ -78,9 +80,9 @@ struct UiState {
   void select_incident(int row);
   /// Goes back to a selection.
   void restore(const Selection& before);
-  /// Fits the range of steps to those of the run, and of the second run.
+  /// Fits the range of steps to those of all runs that are shown.
   void fit_steps();
-  /// Opens a second run, or shows an error; "" closes it.
+  /// Puts one more run beside those that are shown, or shows an error; "" ends that for all.
   void compare(const std::string& path);
   /// Something else is shown now: drops the visited places.
   std::function<void()> on_other_run = {};

@@ -113,30 +113,6 @@ std::vector<Curve> finite_runs(const History& history, const Pyramid& series, st
   return runs;
 }
 
-void draw_dashes(const Curve& run, ImU32 ink) {
-  ImDrawList& list = *ImPlot::GetPlotDrawList();
-  const float dash = ImGui::GetFontSize() * 0.4f;
-  float walked = 0;  // pixels since the last dash began
-  for (std::size_t i = 0; i + 1 < run.x.size(); ++i) {
-    const ImVec2 a = ImPlot::PlotToPixels(run.x[i], run.y[i]);
-    const ImVec2 b = ImPlot::PlotToPixels(run.x[i + 1], run.y[i + 1]);
-    const float length = std::hypot(b.x - a.x, b.y - a.y);
-    // One far outside the plot would be cut into dashes that can't be seen.
-    if (!std::isfinite(length) || length > 1e5f) continue;
-    for (float at = 0; at < length;) {
-      const bool on = walked < dash;
-      const float piece = std::min(length - at, (on ? dash : 2 * dash) - walked);
-      const float from = at / length, to = (at + piece) / length;
-      if (on)
-        list.AddLine({a.x + (b.x - a.x) * from, a.y + (b.y - a.y) * from},
-                     {a.x + (b.x - a.x) * to, a.y + (b.y - a.y) * to}, ink, 1.6f);
-      at += std::max(piece, 0.01f);
-      walked += std::max(piece, 0.01f);
-      if (walked >= 2 * dash) walked = 0;
-    }
-  }
-}
-
 void draw_bad_lane(const History& history, const Pyramid& series, std::size_t first, std::size_t last,
                    float lane) {
   const ImVec2 origin = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();

@@ -23,8 +23,6 @@ void add_to_runs(std::vector<Curve>& runs, const Extremes& stretch, double first
 /// finite, and where steps are missing. Nothing is below `foot`.
 std::vector<Curve> finite_runs(const History& history, const Pyramid& series, std::size_t first,
                                std::size_t last, double foot, float pixels);
-/// A run of a curve in dashes, to tell it from a continuous one.
-void draw_dashes(const Curve& run, ImU32 ink);
 /// One mark where a series is not finite, `lane` pixels below the plot's top.
 void draw_bad_lane(const History& history, const Pyramid& series, std::size_t first, std::size_t last,
                    float lane);

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "viewer/panels/norms/plots.h"
+#include "viewer/panels/run_legend.h"
 #include "viewer/ui/marks.h"
 #include "viewer/ui/widgets.h"
 
@@ -108,6 +109,7 @@ void NormsPanel::draw(UiState& state) {
     return ImGui::TextWrapped("%s",
                               info_of(Panel::norms).page(state.session, Extent::glance).headline.c_str());
   controls(state, *this);
+  if (plots == both || plots == lines) draw_run_legend(state);
   state.fit_steps();
   const float height = ImGui::GetContentRegionAvail().y;
   if (plots == table) return draw_as_table(state, *this, history, s);

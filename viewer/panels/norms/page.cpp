@@ -1,7 +1,11 @@
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "viewer/model/layer_table.h"
 #include "viewer/model/numbers.h"
+#include "viewer/model/run_curve.h"
+#include "viewer/model/smoothing.h"
 #include "viewer/panels/registry.h"
 #include "viewer/panels/series_lines.h"
 
@@ -15,6 +19,27 @@ PageTable table_of(const History& history, Statistic s) {
     lines.push_back({layer, &history.series(s, i), Link::to_layer(layer, s)});
   }
   return series_table(history, "layer", lines);
+}
+
+/// The chosen layer in this run and in those beside it, and what was smoothed; no rows if there is neither.
+PageTable in_runs(const Session& session, Statistic s) {
+  PageTable table;
+  const auto add = [&](const RunCurve& curve, const std::string& name) {
+    std::vector<SeriesLine> lines;
+    if (curve.run > 0) lines.push_back({name, curve.values});
+    if (curve.smooth) lines.push_back({name + ", smoothed", curve.smooth.get()});
+    PageTable more = series_table(*curve.history, session.selection().layer + " in the runs", lines);
+    table.columns = more.columns;
+    table.rows.insert(table.rows.end(), more.rows.begin(), more.rows.end());
+  };
+  const auto& layers = session.history().layers(s);
+  const auto chosen = std::ranges::find(layers, session.selection().layer);
+  const bool alone = session.others().empty();
+  if (chosen != layers.end())
+    add(layer_curve(session, s, static_cast<std::size_t>(chosen - layers.begin())),
+        alone ? "this run" : session.comparison()->runs[0]);
+  for (const RunCurve& other : layer_beside(session, s)) add(other, session.comparison()->runs[other.run]);
+  return table;
 }
 
 PageTable at_step(const Session& session, Statistic chosen) {
@@ -64,12 +89,17 @@ PanelPage page_of_norms(Session& session, Extent extent) {
   if (const std::string clipping = clipping_text(history);
       !clipping.empty() && (chosen == Statistic::gradient || extent == Extent::whole))
     page.facts.push_back({"", clipping});
+  if (const double weight = session.selection().smoothing; weight > 0)
+    page.facts.push_back({"Smoothed curves", smoothing_text(weight)});
+  PageTable runs = in_runs(session, chosen);
   if (extent == Extent::glance) {
     for (const GateEvent& e : history.events())
       page.facts.push_back({"", "step " + exact_number(e.step) + ": " + gate_words(e.gate)});
     page.tables = {table_of(history, chosen), at_step(session, chosen)};
+    if (!runs.rows.empty()) page.tables.insert(page.tables.begin(), std::move(runs));
     return page;
   }
+  if (!runs.rows.empty()) page.tables.push_back(std::move(runs));
   page.tables.push_back(at_step(session, chosen));
   page.tables.back().title = "All layers at one step";
   for (int i = 0; i < kStatistics; ++i) {

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,7 @@
 #include "viewer/model/layer_rows.h"
 #include "viewer/model/layer_table.h"
 #include "viewer/model/map_colours.h"
+#include "viewer/model/run_curve.h"
 #include "viewer/panels/view.h"
 #include "viewer/ui/curves.h"
 
@@ -57,11 +60,22 @@ struct NormsPanel : PanelView {
   ShownLines drawn;
   MapChoices choices;
   LayerRange layer_range;  ///< rows of the map that are shown
+  /// A layer's curve, smoothed if that is asked for; smoothed ones are kept as long as nothing changes.
+  RunCurve curve_of(const Session& session, std::size_t layer);
+  /// The chosen layer in the runs beside, likewise.
+  const std::vector<RunCurve>& beside_of(const Session& session);
+
   ShownValues values[kStatistics];
   char search[128] = "";
   LayerTable layers;      ///< of the table, as it was drawn last
   std::string layers_of;  ///< what it was made of
   bool focus_search = false;
+
+ private:
+  std::map<std::size_t, std::shared_ptr<const Pyramid>> smooth_;  ///< by layer
+  std::string smooth_of_;                                         ///< what they were made of
+  std::vector<RunCurve> beside_;
+  std::string beside_key_;
 };
 
 }  // namespace nanquest::viewer

@@ -9,20 +9,35 @@ namespace nanquest::viewer {
 
 namespace {
 
-/// With a second run beside it: what differs, one line each.
+/// With runs beside it: what differs, one line each, a column for each run.
 std::string comparison_csv(const Comparison& c) {
   std::ostringstream out;
-  record(out, std::string("kind"), std::string("what"), c.here, c.there);
-  const auto line = [&](const std::string& kind, const std::string& what, const std::string& a,
-                        const std::string& b) { record(out, kind, what, one_line(a), one_line(b)); };
-  for (const Difference& d : c.settings) line("setting", d.what, d.here, d.there);
-  for (const SeriesDifference& s : c.series)
-    if (s.at)
-      line("series", "first difference of " + s.name + " (step " + exact_number(*s.at) + ")",
-           exact_number(s.here), exact_number(s.there));
-  for (const std::string& name : c.only_here) line("series", name, "on record", "-");
-  for (const std::string& name : c.only_there) line("series", name, "-", "on record");
-  for (const Difference& d : c.incidents) line("incident", d.what, d.here, d.there);
+  const auto line = [&](const std::string& kind, const std::string& what,
+                        const std::vector<std::string>& values) {
+    out << csv_field(kind) << ',' << csv_field(what);
+    for (const std::string& value : values) out << ',' << csv_field(one_line(value));
+    out << '\n';
+  };
+  // Of the open run and one other; nothing is said of the rest.
+  const auto pair = [&](std::size_t other, const std::string& what, const std::string& here,
+                        const std::string& there) {
+    std::vector<std::string> values(c.runs.size());
+    values[0] = here;
+    values[other + 1] = there;
+    line("series", what, values);
+  };
+  line("kind", "what", c.runs);
+  for (const Difference& d : c.settings) line("setting", d.what, d.values);
+  for (std::size_t i = 0; i < c.pairs.size(); ++i)
+    for (const SeriesDifference& s : c.pairs[i].series)
+      if (s.at)
+        pair(i, "first difference of " + s.name + " (step " + exact_number(*s.at) + ")", exact_number(s.here),
+             exact_number(s.there));
+  for (std::size_t i = 0; i < c.pairs.size(); ++i) {
+    for (const std::string& name : c.pairs[i].only_here) pair(i, name, "on record", "-");
+    for (const std::string& name : c.pairs[i].only_there) pair(i, name, "-", "on record");
+  }
+  for (const Difference& d : c.incidents) line("incident", d.what, d.values);
   return out.str();
 }
 

@@ -63,10 +63,10 @@ void incident_row(UiState& state, int row) {
   ImGui::PopID();
 }
 
-/// Between the run and the one beside it.
+/// Between the run and those beside it.
 void differences(UiState& state, const Comparison& c) {
   ImGui::PushTextWrapPos(0);
-  ImGui::TextUnformatted(c.headline().c_str());
+  for (const std::string& sentence : c.sentences()) ImGui::TextUnformatted(sentence.c_str());
   for (const std::string& line : c.only_lines()) ImGui::TextUnformatted(line.c_str());
   ImGui::PopTextWrapPos();
   for (const PageTable& table : comparison_tables(c)) {

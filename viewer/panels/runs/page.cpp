@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <utility>
+
 #include "viewer/model/findings.h"
 #include "viewer/model/numbers.h"
 #include "viewer/model/verdict_page.h"
@@ -20,11 +23,59 @@ std::string file_of(const IncidentEntry& e) {
   return e.error.empty() ? e.files.snapshot : e.error;
 }
 
+std::vector<TextColumn> run_columns(const Comparison& c, bool numbers = false) {
+  std::vector<TextColumn> columns = {{""}};
+  for (const std::string& run : c.runs) columns.push_back({run, numbers});
+  return columns;
+}
+
 PageTable difference_table(const Comparison& c, const std::string& title,
                            const std::vector<Difference>& differences) {
-  PageTable table{PageTable::Kind::plain, title, {{""}, {c.here}, {c.there}}, {}};
-  for (const Difference& d : differences)
-    table.rows.push_back({{d.what, d.here, d.there}, Sign::none, d.place});
+  PageTable table{PageTable::Kind::plain, title, run_columns(c), {}};
+  for (const Difference& d : differences) {
+    table.rows.push_back({{d.what}, Sign::none, d.place});
+    table.rows.back().cells.insert(table.rows.back().cells.end(), d.values.begin(), d.values.end());
+  }
+  return table;
+}
+
+/// Of two runs: the step and both values.
+PageTable parting_table(const Comparison& c) {
+  PageTable table{PageTable::Kind::plain,
+                  "Where the series part",
+                  {{""}, {"first difference", true}, {c.runs[0], true}, {c.runs[1], true}},
+                  {}};
+  for (const SeriesDifference& s : c.pairs[0].series) {
+    if (s.at)
+      table.rows.push_back({{s.name, "step " + exact_number(*s.at), number_beside(s.here, s.there),
+                             number_beside(s.there, s.here)},
+                            Sign::none,
+                            Link::to_step(static_cast<std::int64_t>(*s.at)),
+                            1});
+    else
+      table.rows.push_back({{s.name, "none in " + counted(s.steps, "step"), "", ""}});
+  }
+  return table;
+}
+
+/// Of more: the step at which each is another than the open one.
+PageTable partings_table(const Comparison& c) {
+  PageTable table{
+      PageTable::Kind::plain, "First step that differs from " + c.runs[0], run_columns(c, true), {}};
+  table.columns.erase(table.columns.begin() + 1);
+  std::vector<std::string> names;
+  for (const Pair& pair : c.pairs)
+    for (const SeriesDifference& s : pair.series)
+      if (std::ranges::find(names, s.name) == names.end()) names.push_back(s.name);
+  for (const std::string& name : names) {
+    table.rows.push_back({{name}});
+    for (const Pair& pair : c.pairs) {
+      const auto s = std::ranges::find(pair.series, name, &SeriesDifference::name);
+      table.rows.back().cells.push_back(s == pair.series.end() ? "-"
+                                        : s->at                ? exact_number(*s->at)
+                                                               : "none in " + counted(s->steps, "step"));
+    }
+  }
   return table;
 }
 
@@ -63,22 +114,11 @@ std::vector<Fact> run_facts(const Session& session) {
 std::vector<PageTable> comparison_tables(const Comparison& c) {
   std::vector<PageTable> tables;
   if (!c.settings.empty()) tables.push_back(difference_table(c, "Settings that differ", c.settings));
-  PageTable series{PageTable::Kind::plain,
-                   "Where the series part",
-                   {{""}, {"first difference", true}, {c.here, true}, {c.there, true}},
-                   {}};
-  for (const SeriesDifference& s : c.series) {
-    if (s.at)
-      series.rows.push_back({{s.name, "step " + exact_number(*s.at), number_beside(s.here, s.there),
-                              number_beside(s.there, s.here)},
-                             Sign::none,
-                             Link::to_step(static_cast<std::int64_t>(*s.at)),
-                             1});
-    else
-      series.rows.push_back({{s.name, "none in " + counted(s.steps, "step"), "", ""}});
-  }
+  PageTable series = c.pairs.size() == 1 ? parting_table(c) : partings_table(c);
   if (!series.rows.empty()) tables.push_back(std::move(series));
-  if (!c.incidents.empty()) tables.push_back(difference_table(c, "Incidents of both", c.incidents));
+  if (!c.incidents.empty())
+    tables.push_back(
+        difference_table(c, c.pairs.size() == 1 ? "Incidents of both" : "Incidents of all", c.incidents));
   return tables;
 }
 
@@ -89,7 +129,7 @@ PanelPage page_of_runs(Session& session, Extent extent) {
   page.headline = session.path();
   page.facts = run_facts(session);
   if (const Comparison* c = session.comparison(); c != nullptr) {
-    page.facts.push_back({"Beside", c->headline()});
+    for (const std::string& sentence : c->sentences()) page.facts.push_back({"Beside", sentence});
     for (const std::string& line : c->only_lines()) page.facts.push_back({"", line});
     page.tables = comparison_tables(*c);
   }

@@ -3,9 +3,11 @@
 #include <limits>
 
 #include "viewer/model/numbers.h"
+#include "viewer/panels/run_legend.h"
 #include "viewer/panels/timeline/measure.h"
 #include "viewer/panels/timeline/view.h"
 #include "viewer/ui/marks.h"
+#include "viewer/ui/run_lines.h"
 #include "viewer/ui/style.h"
 
 namespace nanquest::viewer {
@@ -31,12 +33,13 @@ void tell_step(const Drawn& drawn, double step) {
   std::string text = "step " + exact_number(step);
   for (const TimelineCurve& curve : drawn.curves) {
     const std::string here = values_at(*curve.history, *curve.values, step, curve.given_from);
-    const std::string there =
-        curve.other == nullptr ? "" : values_at(*curve.other_history, *curve.other, step);
+    std::string there;
+    for (const RunCurve& other : curve.beside)
+      if (const std::string at = values_at(*other.history, *other.values, step, other.given_from);
+          !at.empty())
+        there += (here.empty() && there.empty() ? " " : "; ") + letter_of_run(other.run) + " " + at;
     if (here.empty() && there.empty()) continue;
-    text.append("\n").append(curve.title).append(here.empty() ? "" : " ").append(here);
-    if (!there.empty())
-      text += (here.empty() ? " " : "; ") + drawn.state.session.comparison()->there + " " + there;
+    text.append("\n").append(curve.title).append(here.empty() ? "" : " ").append(here).append(there);
     if (curve.history != &drawn.history && drawn.state.session.selection().place.empty())
       text += ": " + drawn.state.session.headroom().nearest(curve.history->row_of(step));
   }
@@ -158,11 +161,11 @@ void fit_steps(UiState& state, const std::vector<TimelineEvent>& events) {
 
 /// The curve's title, inside its plot, in the space that fitted values leave free: beside a low plot it would
 /// not fit.
-void draw_title(const TimelineCurve& curve, ImVec4 ink, const Comparison* beside) {
-  std::string other = curve.other == nullptr || beside == nullptr ? "" : "   - - -  " + beside->there;
-  if (!curve.rehearsed.empty())
-    other +=
-        "   - - -  " + counted(curve.rehearsed.size(), "rehearsed run") + ", those that cure it brighter";
+void draw_title(const TimelineCurve& curve, ImVec4 ink) {
+  const std::string other =
+      curve.rehearsed.empty()
+          ? ""
+          : "   - - -  " + counted(curve.rehearsed.size(), "rehearsed run") + ", those that cure it brighter";
   const ImVec2 at = ImPlot::GetPlotPos(), size = ImGui::CalcTextSize((curve.title + other).c_str());
   ImDrawList& list = *ImPlot::GetPlotDrawList();
   list.AddRectFilled({at.x + 4, at.y + 2}, {at.x + size.x + 12, at.y + size.y + 4},
@@ -186,30 +189,35 @@ void draw_curve(Drawn& drawn, const TimelineCurve& curve, ShownValues& shown, fl
                {last ? "step" : nullptr, nullptr, last ? 0 : kBareSteps, curve.logarithmic, curve.low,
                 curve.high, height - (last ? steps_height() : 0) - em * 0.5f, em * 1.4f});
   const auto [first, end] = drawn.state.steps.rows(history);
+  const double foot = curve.logarithmic ? curve.low : -std::numeric_limits<double>::infinity();
+  const bool alone = drawn.state.session.others().empty();
   ImPlotSpec spec;
   spec.LineColor = series_colour(static_cast<std::size_t>(&curve - drawn.curves.data()));
   spec.LineWeight = 1.6f;
-  const double foot = curve.logarithmic ? curve.low : -std::numeric_limits<double>::infinity();
-  for (const Curve& run : finite_runs(history, *curve.values, first, end, foot, ImPlot::GetPlotSize().x))
-    if (!run.x.empty())
-      ImPlot::PlotLine(curve.title.c_str(), run.x.data(), run.y.data(), static_cast<int>(run.x.size()), spec);
+  if (alone)
+    for (const Curve& run : finite_runs(history, curve.shown(), first, end, foot, ImPlot::GetPlotSize().x))
+      if (!run.x.empty())
+        ImPlot::PlotLine(curve.title.c_str(), run.x.data(), run.y.data(), static_cast<int>(run.x.size()),
+                         spec);
   ImPlot::PushPlotClipRect();
+  if (alone) draw_unsmoothed(curve, drawn.state.steps, foot, spec.LineColor);
   for (const RehearsedCurve* run : curve.rehearsed) {
     const auto [from, to] = drawn.state.steps.rows(run->history);
     for (const Curve& piece :
          finite_runs(run->history, *run->losses(), from, to, foot, ImPlot::GetPlotSize().x))
-      draw_dashes(piece, faint(run->cures ? colour().sky : colour().muted, run->cures ? 0.9f : 0.55f));
+      draw_dashes(piece, kDashes,
+                  faint(run->cures ? colour().sky : colour().muted, run->cures ? 0.9f : 0.55f));
   }
-  if (curve.other != nullptr) {
-    const auto [from, to] = drawn.state.steps.rows(*curve.other_history);
-    for (const Curve& run :
-         finite_runs(*curve.other_history, *curve.other, from, to, foot, ImPlot::GetPlotSize().x))
-      draw_dashes(run, ImGui::GetColorU32(colour().text));
+  if (!alone) {
+    // The open one last: on top.
+    const std::size_t runs = drawn.state.session.comparison()->runs.size();
+    for (const RunCurve& other : curve.beside) draw_run_curve(other, drawn.state.steps, foot, runs);
+    draw_run_curve(curve, drawn.state.steps, foot, runs);
   }
   draw_selected_step(drawn.selected());
   if (const std::size_t given = std::max(first, curve.given_from); given < end && &history == &drawn.history)
     draw_bad_lane(history, *curve.values, given, end, ImGui::GetFontSize() * 0.5f);
-  draw_title(curve, spec.LineColor, drawn.state.session.comparison());
+  draw_title(curve, alone ? spec.LineColor : colour().text);
   draw_measure(drawn.measure, curve);
   ImPlot::PopPlotClipRect();
   if (!drawn.state.options.still) react_to_drag(drawn.measure, curve);
@@ -236,9 +244,11 @@ std::vector<Action> TimelinePanel::actions(UiState& state) {
 void TimelinePanel::draw(UiState& state) {
   const History& history = state.session.history();
   const std::string& place = state.session.selection().place;
-  if (made_of != state.session.content() || place != place_of) {
+  const double smoothing = state.session.selection().smoothing;
+  if (made_of != state.session.content() || place != place_of || smoothing != smoothing_of) {
     curves = timeline_curves(state.session);
     place_of = place;
+    smoothing_of = smoothing;
     events = timeline_events(state.session);
     made_of = state.session.content();
   }
@@ -248,6 +258,7 @@ void TimelinePanel::draw(UiState& state) {
     return ImGui::TextWrapped("%s",
                               info_of(Panel::timeline).page(state.session, Extent::glance).headline.c_str());
   fit_steps(state, events);
+  draw_run_legend(state);
   const DragMeasures drag;
   const bool aligned = ImPlot::BeginAlignedPlots("timeline");
   draw_lanes(drawn);

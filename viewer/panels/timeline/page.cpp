@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "viewer/model/numbers.h"
+#include "viewer/model/smoothing.h"
 #include "viewer/model/timeline.h"
 #include "viewer/panels/registry.h"
 #include "viewer/panels/series_lines.h"
@@ -54,6 +55,27 @@ PageTable places_of(const Headroom& headroom, std::size_t most) {
   return table;
 }
 
+/// The series of a run beside the open one.
+void add_run(PanelPage& page, const Session& session, std::size_t run,
+             const std::vector<TimelineCurve>& curves) {
+  const Session& other = *session.others()[run - 1];
+  const std::string& name = session.comparison()->runs[run];
+  const auto table = [&](const std::string& title, const History& history, bool smooth) {
+    std::vector<SeriesLine> lines;
+    for (const TimelineCurve& curve : curves)
+      for (const RunCurve& beside : curve.beside)
+        if (beside.run == run && beside.history == &history && (!smooth || beside.smooth))
+          lines.push_back({curve.history == &session.history() ? curve.name : curve.title,
+                           smooth ? beside.smooth.get() : beside.values,
+                           {},
+                           beside.given_from});
+    if (!lines.empty()) page.tables.push_back(series_table(history, title, lines));
+  };
+  table("series of " + name, other.history(), false);
+  table("series of " + name + " smoothed", other.history(), true);
+  table("at watched steps of " + name, other.headroom().history(), false);
+}
+
 }  // namespace
 
 PanelPage page_of_timeline(Session& session, Extent extent) {
@@ -65,23 +87,25 @@ PanelPage page_of_timeline(Session& session, Extent extent) {
       : session.series_error().empty() ? "No series on record for this run"
                                        : "No series on record for this run: " + session.series_error();
   if (const std::string lost = session.lost_series(); !lost.empty()) page.facts.push_back({"", lost});
-  std::vector<SeriesLine> lines;
+  const std::vector<TimelineCurve> curves = timeline_curves(session);
+  if (const double weight = session.selection().smoothing; weight > 0)
+    page.facts.push_back({"Smoothed curves", smoothing_text(weight)});
+  const auto scalars = [&](bool smooth) {
+    std::vector<SeriesLine> lines;
+    for (const TimelineCurve& curve : curves)
+      if (curve.history == &history && (!smooth || curve.smooth))
+        lines.push_back({curve.name, smooth ? curve.smooth.get() : curve.values, {}, curve.given_from});
+    return lines;
+  };
+  if (const auto lines = scalars(false); !lines.empty())
+    page.tables.push_back(series_table(history, "series", lines));
+  if (const auto lines = scalars(true); !lines.empty())
+    page.tables.push_back(series_table(history, "series smoothed", lines));
+  for (std::size_t run = 1; run <= session.others().size(); ++run) add_run(page, session, run, curves);
   std::optional<PageTable> headroom;
-  for (const TimelineCurve& curve : timeline_curves(session))
-    if (curve.history == &history)
-      lines.push_back({curve.name, curve.values, {}, curve.given_from});
-    else
+  for (const TimelineCurve& curve : curves)
+    if (curve.history != &history)
       headroom = series_table(*curve.history, "at watched steps", {{curve.title, curve.values}});
-  if (!lines.empty()) page.tables.push_back(series_table(history, "series", lines));
-  if (const Session* other = session.other(); other != nullptr) {
-    std::vector<SeriesLine> beside;
-    for (const TimelineCurve& curve : timeline_curves(session))
-      if (curve.other != nullptr)
-        beside.push_back({curve.name, curve.other, {}, given_from(curve.name, *curve.other)});
-    if (!beside.empty())
-      page.tables.push_back(
-          series_table(other->history(), "series of " + session.comparison()->there, beside));
-  }
   if (!session.rehearsed().empty()) page.tables.push_back(rehearsed_table(session.rehearsed()));
   if (headroom) page.tables.push_back(*std::move(headroom));
   const std::vector<TimelineEvent> events = timeline_events(session);

@@ -20,6 +20,7 @@ struct TimelinePanel : PanelView {
   std::vector<TimelineCurve> curves;
   std::vector<TimelineEvent> events;
   std::string place_of;                       ///< whose headroom is among them
+  double smoothing_of = 0;                    ///< with which they were smoothed
   std::uint64_t made_of = 0;                  ///< Session::content() that they were made of
   std::map<std::string, ShownValues> values;  ///< by column
   std::optional<Measure> measure;             ///< what a drag measured last; a click ends it
