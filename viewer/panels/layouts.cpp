@@ -37,7 +37,7 @@ constexpr LayoutInfo kLayouts[] = {
      {kOps, kBelowOps, kBelowOps, kBelowOps, kBelowOps, kOps, kElements},
      {Panel::trace, Panel::tensor, Panel::batch, Panel::verdict, Panel::timeline, Panel::norms, Panel::runs}},
     {"compare",
-     "two runs beside each other, and their curves",
+     "runs beside each other, and their curves",
      {kBelowBoth, kBelowBoth, kBoth, kUpper, kLower, kLower, kLower},
      {Panel::runs, Panel::verdict, Panel::timeline, Panel::norms, Panel::batch, Panel::trace, Panel::tensor}},
 };
