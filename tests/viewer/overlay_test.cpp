@@ -124,9 +124,10 @@ TEST(Smoothing, IsTheExponentialMovingAverage) {
     ASSERT_EQ(smooth.size(), values.size());
     EXPECT_EQ(smooth[0], values[0]);
     EXPECT_TRUE(std::isnan(smooth[40]) && std::isinf(smooth[41])) << "they are still seen";
-    for (std::size_t i = 0; i < noisy.size(); ++i)
-      if (std::isfinite(noisy[i]))
-        EXPECT_NEAR(smooth[i], average(values, i, weight), 1e-9) << weight << ' ' << i;
+    for (std::size_t i = 0; i < noisy.size(); ++i) {
+      if (i == 40 || i == 41) continue;
+      EXPECT_NEAR(smooth[i], average(values, i, weight), 1e-9) << weight << ' ' << i;
+    }
   }
   double weight = 0;
   for (int i = 0; i < 20; ++i) weight = smoothing_after(weight, 1);

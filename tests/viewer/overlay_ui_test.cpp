@@ -7,6 +7,7 @@
 
 #include "tests/viewer/plots.h"
 #include "tests/viewer/story.h"
+#include "viewer/model/smoothing.h"
 #include "viewer/ui/run_lines.h"
 #include "viewer/ui/style.h"
 
@@ -62,11 +63,12 @@ TEST_F(OverlayUi, CurvesAreSmoothedAsMuchAsIsAsked) {
   EXPECT_FALSE(driver.ui().run_named("Smooth curves less"));
   ASSERT_TRUE(driver.ui().run_named("Smooth curves more"));
   driver.frame(3);
-  EXPECT_EQ(session.selection().smoothing, 0.5);
+  ASSERT_TRUE(driver.ui().run_named("Smooth curves more"));
+  EXPECT_EQ(session.selection().smoothing, 0.8);
+  driver.frame(2);
   ASSERT_TRUE(driver.sees("##smoothing"));
-  const ItemSeen slider = driver.items().at("##smoothing");
-  driver.click_at({slider.x0 + (slider.x1 - slider.x0) * 0.9f, (slider.y0 + slider.y1) / 2});
-  EXPECT_NEAR(session.selection().smoothing, 0.9, 0.05);
+  ASSERT_TRUE(driver.click("##smoothing"));  // its middle
+  EXPECT_NEAR(session.selection().smoothing, kMostSmoothing / 2, 0.01);
   EXPECT_FALSE(driver.ui().run_named("Back")) << "it is no place to go back to";
   ASSERT_TRUE(driver.ui().run_named("Do not smooth curves"));
   driver.frame(3);

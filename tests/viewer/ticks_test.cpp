@@ -14,9 +14,9 @@ using Values = std::vector<double>;
 TEST(Ticks, AreRoundValues) {
   EXPECT_EQ(log_ticks(5461, 98304, 6), (Values{1e4, 2e4, 5e4}));
   EXPECT_EQ(log_ticks(0.0008, 0.02, 6), (Values{0.001, 0.002, 0.005, 0.01, 0.02}));
-  EXPECT_EQ(log_ticks(21845, 49152, 6), (Values{3e4, 4e4})) << "of a constant loss scale";
+  EXPECT_EQ(log_ticks(21845, 49152, 6), (Values{25e3, 3e4, 35e3, 4e4, 45e3})) << "of a constant loss scale";
   EXPECT_EQ(log_ticks(0.6667, 1.5, 6), (Values{0.8, 1, 1.2, 1.4}));
-  EXPECT_EQ(log_ticks(1, 90, 3), (Values{1, 5, 50})) << "thinned out";
+  EXPECT_EQ(log_ticks(1, 90, 3), (Values{1, 5, 20})) << "thinned out";
   EXPECT_TRUE(log_ticks(1, 100, 6).empty()) << "the plot's own decades";
   for (const auto& [low, high] : {std::pair{0.0, 1.0}, {-1.0, 2.0}, {2.0, 2.0}, {1.0, HUGE_VAL}, {NAN, 1.0}})
     EXPECT_TRUE(log_ticks(low, high, 6).empty()) << low << " to " << high;
@@ -35,7 +35,7 @@ TEST(Ticks, LieInView) {
       for (std::size_t t = 0; t < ticks.size(); ++t) {
         EXPECT_GE(ticks[t], low * (1 - 1e-9));
         EXPECT_LE(ticks[t], high * (1 + 1e-9));
-        if (t > 0) EXPECT_GT(ticks[t], ticks[t - 1]);
+        EXPECT_TRUE(t == 0 || ticks[t] > ticks[t - 1]) << low << " to " << high;
       }
     }
   }

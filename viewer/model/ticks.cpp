@@ -15,12 +15,10 @@ double rounded(double value) {
   return std::strtod(fmt::format("{:.10g}", value).c_str(), nullptr);
 }
 
-/// 1, 2 or 5 times a power of ten, at least `value`.
-double round_up(double value) {
-  const double power = std::pow(10.0, std::floor(std::log10(value)));
-  for (const int factor : {1, 2, 5})
-    if (factor * power >= value) return factor * power;
-  return 10 * power;
+/// 1, 2 or 5 times a power of ten, the nearest to `value`.
+double round_step(double value) {
+  const double power = std::pow(10.0, std::floor(std::log10(value))), share = value / power;
+  return power * (share < 1.5 ? 1 : share < 3.5 ? 2 : share < 7.5 ? 5 : 10);
 }
 
 }  // namespace
@@ -33,7 +31,7 @@ std::vector<double> log_ticks(double low, double high, std::size_t most) {
       if (const double tick = rounded(factor * std::pow(10.0, decade)); tick >= low && tick <= high)
         out.push_back(tick);
   if (out.size() < kFew) {
-    const double step = round_up((high - low) / 4);
+    const double step = round_step((high - low) / 4);
     out.clear();
     for (double i = std::ceil(low / step); i * step <= high; ++i) out.push_back(rounded(i * step));
   }

@@ -105,8 +105,15 @@ void draw_run_curve(const RunCurve& curve, const StepRange& steps, double foot, 
   for (const Curve& run :
        finite_runs(*curve.history, curve.shown(), first, end, foot, ImPlot::GetPlotSize().x))
     draw_dashes(run, style.dashes, ImGui::GetColorU32(style.ink));
-  if (const auto at = place_of_letter(curve, steps, runs))
-    draw_letter(*ImPlot::GetPlotDrawList(), *at, curve.run);
+  if (auto at = place_of_letter(curve, steps, runs)) {
+    const float top = ImPlot::GetPlotPos().y, bottom = top + ImPlot::GetPlotSize().y;
+    const float half = std::min(ImGui::GetFontSize() * 0.65f, (bottom - top) / 2);
+    // At the edge a letter would be cut; further away there is no curve to be named.
+    if (at->y > top - half && at->y < bottom + half) {
+      at->y = std::clamp(at->y, top + half, bottom - half);
+      draw_letter(*ImPlot::GetPlotDrawList(), *at, curve.run);
+    }
+  }
 }
 
 }  // namespace nanquest::viewer

@@ -109,7 +109,9 @@ void NormsPanel::draw(UiState& state) {
     return ImGui::TextWrapped("%s",
                               info_of(Panel::norms).page(state.session, Extent::glance).headline.c_str());
   controls(state, *this);
-  if (plots == both || plots == lines) draw_run_legend(state);
+  // Where there is little room, the legend of the timeline must do.
+  if (plots == lines || (plots == both && ImGui::GetContentRegionAvail().y > ImGui::GetFontSize() * 17))
+    draw_run_legend(state);
   state.fit_steps();
   const float height = ImGui::GetContentRegionAvail().y;
   if (plots == table) return draw_as_table(state, *this, history, s);

@@ -70,8 +70,9 @@ std::string headroom_cells(const Session& session, double step) {
     const double value = known ? (*headroom.bits(of))[r] : std::nan("");
     return std::isnan(value) ? "" : exact_number(value);
   };
-  std::string text = "," + bits("") + "," + csv_field(known ? headroom.nearest(r) : "");
-  if (!place.empty()) text += "," + bits(place);
+  std::string text = ",";
+  text.append(bits("")).append(",").append(csv_field(known ? headroom.nearest(r) : ""));
+  if (!place.empty()) text.append(",").append(bits(place));
   return text;
 }
 
