@@ -44,6 +44,13 @@ TEST_F(Timeline, LanesHoldWhatTheRunKnows) {
   }
 }
 
+/// A run that is stopped by an incident writes no row of that step.
+TEST_F(Timeline, AnIncidentBehindTheLastRowIsInTheRange) {
+  write({.incidents = 2});
+  testing::write_series(dir(), testing::fixture_history(100));
+  EXPECT_EQ(open(dir()).steps_shown(), (std::pair{0.0, 131.0}));
+}
+
 /// Thousands of spikes were one solid bar; ranks that failed at one step are one mark.
 TEST(Crowds, EventsThatWouldCoverEachOtherAreCounted) {
   std::vector<TimelineEvent> events;

@@ -153,7 +153,8 @@ class Session {
   /// The runs beside this one, and what differs; null while there is none.
   const std::vector<std::shared_ptr<const Session>>& others() const { return others_; }
   const Comparison* comparison() const { return comparison_.get(); }
-  /// First and last step of the series that are shown, of all runs; nothing without any.
+  /// First and last step that are shown: of the series of all runs, and of this one's incidents; nothing
+  /// without any.
   std::optional<std::pair<double, double>> steps_shown() const;
 
   /// Reads everything again from disk; the selection stays as far as its targets still exist. If the run is

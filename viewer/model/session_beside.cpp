@@ -56,14 +56,20 @@ const std::string& Session::lost_of_any() const {
 
 std::optional<std::pair<double, double>> Session::steps_shown() const {
   std::optional<std::pair<double, double>> span;
-  const auto add = [&](const History& history) {
-    if (history.empty()) return;
-    const std::vector<double>& steps = history.steps();
-    span = span ? std::pair(std::min(span->first, steps.front()), std::max(span->second, steps.back()))
-                : std::pair(steps.front(), steps.back());
+  const auto add = [&](double first, double last) {
+    span = span ? std::pair(std::min(span->first, first), std::max(span->second, last))
+                : std::pair(first, last);
   };
-  add(history());
-  for (const auto& other : others_) add(other->history());
+  const auto add_series = [&](const History& history) {
+    if (!history.empty()) add(history.steps().front(), history.steps().back());
+  };
+  add_series(history());
+  for (const auto& other : others_) add_series(other->history());
+  // A run that is stopped by an incident has no row of that step.
+  for (const IncidentEntry& entry : incidents()) {
+    const auto step = static_cast<double>(entry.files.step);
+    add(step, step);
+  }
   return span;
 }
 

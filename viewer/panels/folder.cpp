@@ -67,8 +67,9 @@ void FolderView::draw_box(const RunLine& run) {
   const auto at = std::ranges::find(chosen_, run.path);
   bool on = at != chosen_.end();
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {0, 0});
+  ImGui::PushStyleVar(ImGuiStyleVar_FrameBorderSize, 1);
   const bool changed = ImGui::Checkbox(("##" + run.name).c_str(), &on);
-  ImGui::PopStyleVar();
+  ImGui::PopStyleVar(2);
   if (!changed) return;
   if (on)
     chosen_.push_back(run.path);

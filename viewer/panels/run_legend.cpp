@@ -42,7 +42,7 @@ void draw_run_legend(UiState& state) {
   const Comparison* comparison = session.comparison();
   const double weight = session.selection().smoothing;
   if (comparison == nullptr && weight <= 0) return;
-  const float em = ImGui::GetFontSize(), slider = em * 8;
+  const float em = ImGui::GetFontSize(), slider = em * 10;
   if (comparison != nullptr) {
     for (std::size_t i = 0; i < comparison->runs.size(); ++i)
       legend_entry(state, i, comparison->runs[i], i == 0 ? session.path() : session.others()[i - 1]->path());

@@ -38,10 +38,10 @@ void draw_curve(DrawnTimeline& drawn, const TimelineCurve& curve, ShownValues& s
                 bool last) {
   const History& history = *curve.history;
   if (!ImPlot::BeginPlot(("##" + curve.name).c_str(), {-1, height}, kBarePlot)) return;
-  const float em = ImGui::GetFontSize();
+  const float em = ImGui::GetFontSize(), inside = height - (last ? steps_height() : 0) - em * 0.5f;
   setup_curves(drawn.state.steps, shown,
                {last ? "step" : nullptr, nullptr, last ? 0 : kBareSteps, curve.logarithmic, curve.low,
-                curve.high, height - (last ? steps_height() : 0) - em * 0.5f, em * 1.4f});
+                curve.high, inside, std::min(em * 1.4f, inside * 0.3f)});
   const auto [first, end] = drawn.state.steps.rows(history);
   const double foot = curve.logarithmic ? curve.low : -std::numeric_limits<double>::infinity();
   const bool alone = drawn.state.session.others().empty();
