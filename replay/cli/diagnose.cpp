@@ -5,8 +5,10 @@
 #include <filesystem>
 
 #include "probe/snapshot/atomic_file.h"
-#include "probe/snapshot/manifest.h"
+#include "probe/snapshot/run_dir.h"
+#include "probe/snapshot/series.h"
 #include "probe/snapshot/sharing.h"
+#include "probe/trace/spike_note.h"
 #include "replay/cli/commands.h"
 #include "replay/lab/shelter.h"
 #include "replay/report/report.h"
@@ -67,22 +69,12 @@ std::string next_text(const Common& common, const DiagnoseArguments& arguments, 
   return show + "; all evidence: " + stem_of(common.snapshot) + ".md" + (arguments.full ? "" : ", or --full");
 }
 
-/// Whether the run noted later that the loss of this spike did not come back: its manifest then has a
-/// divergence, and no later spike before that.
-bool left_for_good(const std::string& snapshot, const SnapshotDoc& doc) {
+/// What became of the loss in the run to which the file belongs, by its history.
+Aftermath aftermath_in_run(const std::string& snapshot, const SnapshotDoc& doc) {
+  const auto note = spike_note(doc);
   const std::filesystem::path incidents = std::filesystem::absolute(snapshot).parent_path();
-  const Result<Manifest> manifest = read_manifest(incidents.parent_path().string());
-  if (!manifest) return false;
-  std::int64_t diverged = -1;
-  for (const ManifestFinding& finding : manifest->findings)
-    if (finding.kind == "divergence" && finding.rank == doc.rank && finding.step > doc.step &&
-        (diverged < 0 || finding.step < diverged))
-      diverged = finding.step;
-  return diverged >= 0 && std::none_of(manifest->incidents.begin(), manifest->incidents.end(),
-                                       [&](const ManifestIncident& other) {
-                                         return other.gate == "spike" && other.rank == doc.rank &&
-                                                other.step > doc.step && other.step <= diverged;
-                                       });
+  const auto history = read_series(series_path(incidents.parent_path().string(), doc.rank));
+  return note && history ? aftermath_of(*history, note->since) : Aftermath::open;
 }
 
 /// With less time than this a search tries nothing.
@@ -113,7 +105,7 @@ int diagnosed(const Common& common, const DiagnoseArguments& arguments, const st
   if (!verdict.found && runs && options.try_fixes && c.doc().gate == Gate::spike)
     explain_spike(*replayer,
                   {.seconds = arguments.budget,
-                   .left_for_good = left_for_good(common.snapshot, c.doc()),
+                   .after = aftermath_in_run(common.snapshot, c.doc()),
                    .device = *device,
                    .progress = say},
                   verdict);

@@ -115,6 +115,7 @@ DataResult try_data(const StepBatch& batch, const std::function<Figures(const Ru
     return result;
   }
   result.verdict = whole_batch;
+  result.of = batch.samples();
   if (batch.samples() < 2) {
     result.not_tested.emplace_back("which samples: they can't be exchanged one by one");
     return result;

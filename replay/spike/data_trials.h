@@ -20,6 +20,7 @@ struct DataResult {
   };
   Verdict verdict = Verdict::unknown;
   std::vector<std::int64_t> samples;
+  std::int64_t of = 0;               ///< samples in the batch, 0 if unknown
   Figures before, without, control;  ///< with the batch before; without the samples; without others
   std::vector<std::string> not_tested;
 };

@@ -2,48 +2,13 @@
 
 #include <utility>
 
+#include "replay/verdict/confidence.h"
 #include "replay/verdict/numbers.h"
 
 namespace nanquest {
 namespace {
 
 using Data = DataResult::Verdict;
-
-/// Of one update, or of what was written outside of updates, rather than of many.
-constexpr std::int64_t kFewUpdates = 2;
-/// Chosen, not yet fitted: of 30 made runs with a tape 26 causes were right and 3 wrong, these where one
-/// update had a raised rate (tests/spikebench).
-constexpr double kWithTape = 0.95, kWithoutTape = 0.9;
-
-/// Whether the step's batch is in its range after fewer or other updates.
-Standing with_other_state(const StateResult& state) {
-  if (!state.not_tried.empty() || state.placebo_helped) return Standing::unknown;
-  if (state.undone || (state.earlier == Standing::in_range && state.control_failed))
-    return Standing::in_range;
-  if (state.earlier == Standing::in_range)
-    return state.moments || !state.slower.empty() ? Standing::in_range : Standing::between;
-  return state.earlier;
-}
-
-Data data_of(const SpikeFindings& f) {
-  // An update may fit the batch that it was made for, and no other.
-  const bool open = f.data.verdict == Data::unknown || f.data.verdict == Data::whole_batch;
-  if (!open || f.state.other_batch == Standing::unknown) return f.data.verdict;
-  if (f.state.other_batch == Standing::out_of_range || f.state.other_batch == Standing::between)
-    return Data::other_batch_too;
-  return f.state.other_batch == Standing::in_range ? Data::whole_batch : Data::unknown;
-}
-
-bool one_update(const StateResult& state) {
-  return !state.rate && (state.undone || (state.left_out <= kFewUpdates && state.control_failed));
-}
-
-Label state_or_divergence(const SpikeFindings& f) {
-  const bool slower = !f.state.slower.empty() || f.state.rate;
-  if (f.left_for_good && !f.state.placebo_helped && !one_update(f.state))
-    return slower ? Label::divergence : Label::unknown;
-  return with_other_state(f.state) == Standing::in_range ? Label::spike_state : Label::unknown;
-}
 
 std::string steps_text(const Verdict& v, std::int64_t back) {
   return back == 1 ? "step " + std::to_string(v.step - 1)
@@ -104,7 +69,7 @@ std::string state_sentence(const SpikeFindings& f, const SpikeTrials& trials, co
     text += "Updates with at most the learning rate " + number_text(*s.rate) + " (the largest was " +
             number_text(s.rate_before) + ") bring it back. ";
   if (s.moments) text += "So does an optimizer's state that is reset when the tape begins. ";
-  if (!s.slower.empty() && f.left_for_good)
+  if (!s.slower.empty() && f.after == Aftermath::left)
     text += s.slower + " from the tape's beginning keeps the loss in its range. ";
   if (s.placebo_helped) text += "But the last bit of a weight changes the result, too. ";
   return text;
@@ -115,6 +80,12 @@ std::string wide_sentence(const SpikeFindings& f, const SpikeTrials& trials) {
   return f.wide.helps ? "In " + f.wide.format + " the step is in its usual range (" +
                             trials.text(f.wide.figures) + "). "
                       : "In " + f.wide.format + " it is the same (" + trials.text(f.wide.figures) + "). ";
+}
+
+std::string after_sentence(const SpikeFindings& f) {
+  if (data_of(f) != Data::other_batch_too || f.after == Aftermath::open) return "";
+  return f.after == Aftermath::left ? "In the run's next steps the loss did not come back. "
+                                    : "In the run's next steps the loss came back. ";
 }
 
 /// What is left to decide between.
@@ -129,9 +100,12 @@ std::string open_sentence(const SpikeFindings& f) {
       return tape ? "" : "It is SPIKE_DATA, unless the batch is in range on earlier weights (SPIKE_STATE). ";
     case Data::other_batch_too:
       if (!tape) return "So it is SPIKE_STATE or DIVERGENCE: its batch alone does not do it. ";
-      return state == Standing::in_range ? "It is SPIKE_STATE or DIVERGENCE: no smaller rate that was tried "
-                                           "keeps the loss in its range. "
-                                         : "";
+      if (state != Standing::in_range) return "";
+      return f.after == Aftermath::left ? "It is SPIKE_STATE or DIVERGENCE: no smaller rate that was tried "
+                                          "keeps the loss in its range. "
+                                        : "It is DIVERGENCE if the loss left its range for good, otherwise "
+                                          "SPIKE_STATE: the losses that "
+                                          "the run recorded after it do not show which. ";
     case Data::unknown:
       return state == Standing::in_range ? "It is SPIKE_STATE, unless another batch is in range as well. "
                                          : "";
@@ -173,33 +147,16 @@ std::string advice_of(Label cause, const SpikeFindings& f, const Verdict& v) {
 
 }  // namespace
 
-Label decide(const SpikeFindings& f) {
-  if (f.wide.helps && !f.wide.placebo_helped) return Label::precision;
-  const Standing state = with_other_state(f.state);
-  const bool tape = f.state.not_tried.empty() && !f.state.placebo_helped;
-  switch (data_of(f)) {
-    case Data::samples:
-      return state == Standing::in_range || state == Standing::between ? Label::unknown : Label::spike_data;
-    case Data::whole_batch:
-      return tape && state == Standing::out_of_range ? Label::spike_data : Label::unknown;
-    case Data::other_batch_too:
-      return state_or_divergence(f);
-    case Data::unknown:
-      return Label::unknown;
-  }
-  return Label::unknown;
-}
-
 void tell(const SpikeFindings& f, const SpikeTrials& trials, Verdict& v) {
   v.cause = decide(f);
-  const bool tape = f.state.not_tried.empty();
-  v.explanation = data_sentence(f, trials, v) + state_sentence(f, trials, v) + wide_sentence(f, trials);
+  v.explanation = data_sentence(f, trials, v) + state_sentence(f, trials, v) + after_sentence(f) +
+                  wide_sentence(f, trials);
   if (v.cause == Label::unknown) v.explanation += open_sentence(f);
   if (v.explanation.empty())
     v.explanation = "Nothing that was tried brings the step back into its usual range.";
   if (v.explanation.back() == ' ') v.explanation.pop_back();
   v.advice = advice_of(v.cause, f, v);
-  v.confidence = v.cause == Label::unknown ? 0 : tape ? kWithTape : kWithoutTape;
+  v.confidence = spike_confidence(v.cause);
   v.origin = v.cause == Label::spike_data    ? Origin::input
              : v.cause == Label::spike_state ? (f.state.moments ? Origin::optimizer_state : Origin::parameter)
              : v.cause == Label::divergence  ? Origin::multi_step

@@ -43,7 +43,7 @@ class Explanation {
     const TwinRun twin(lab_, run);
     const StepBatch batch(lab_, twin);
     SpikeFindings found;
-    found.left_for_good = options_.left_for_good || trials_.note().diverged;
+    found.after = trials_.note().diverged ? Aftermath::left : options_.after;
     found.data = try_data(
         batch, [this](const RunOptions& options) { return measure(options); },
         [this] { return lab_.has_time(); }, trials_);

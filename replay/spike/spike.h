@@ -9,9 +9,10 @@
 /// SPIKE_STATE: the batch of the step before is out of range as well, and the step's own batch is in range
 /// without the last updates, or without what was written into weights or moments; not without as many updates
 /// before those.
-/// DIVERGENCE: the same, the loss did not come back, and a smaller rate from the tape's beginning keeps it
-/// in. PRECISION: in fp32 or fp64 the step is in its range, and the last bit of a weight does not matter.
-/// Everything else is UNKNOWN, with what was tried.
+/// DIVERGENCE: the same, the run's loss did not come back, and a smaller rate from the tape's beginning keeps
+/// it in. Where a rate, or more than a few updates, are why, and the run does not show whether its loss came
+/// back, it is one of these two. PRECISION: in fp32 or fp64 the step is in its range, and the last bit of a
+/// weight does not matter. Everything else is UNKNOWN, with what was tried.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -19,14 +20,15 @@
 #include <functional>
 #include <string>
 
+#include "replay/history/aftermath.h"
 #include "replay/trace/replayer.h"
 #include "replay/verdict/verdict.h"
 
 namespace nanquest {
 
 struct SpikeOptions {
-  double seconds = 0;          ///< for all experiments; 0: 20 times the step, at least 60
-  bool left_for_good = false;  ///< the run says that the loss did not come back
+  double seconds = 0;                 ///< for all experiments; 0: 20 times the step, at least 60
+  Aftermath after = Aftermath::open;  ///< what became of the run's loss
   c10::Device device = c10::Device(c10::kCPU);
   std::function<void(const std::string& what)> progress = {};  ///< called with what runs next
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <vector>
 
 namespace nanquest {
@@ -12,6 +13,23 @@ struct Weights {
   double base, deep, agrees, helps, verified, same_event;
 };
 constexpr Weights kWeights{-2.91, 2.02, 1.50, 0.99, 1.16, 1.00};
+
+/// Of the made spikes whose verdict had this label, those that had it rightly: tests/spikebench/run.py on the
+/// seed 5. docs/evidence.md has those of seeds that were not looked at.
+struct MadeSpikes {
+  Label cause;
+  int right, named;
+};
+constexpr MadeSpikes kMadeSpikes[] = {{Label::spike_data, 9, 9},
+                                      {Label::spike_state, 10, 10},
+                                      {Label::divergence, 6, 6},
+                                      {Label::precision, 5, 5}};
+
+const MadeSpikes* made_spikes(Label cause) {
+  const auto found = std::find_if(std::begin(kMadeSpikes), std::end(kMadeSpikes),
+                                  [&](const MadeSpikes& made) { return made.cause == cause; });
+  return found == std::end(kMadeSpikes) ? nullptr : found;
+}
 
 const Claim* claim_of(const Verdict& v) {
   const auto found = std::find_if(v.claims.begin(), v.claims.end(),
@@ -126,11 +144,20 @@ double confidence_of(const Verdict& v) {
   return 1 / (1 + std::exp(-sum));
 }
 
+double spike_confidence(Label cause) {
+  const MadeSpikes* const made = made_spikes(cause);
+  return made ? (made->right + 1.0) / (made->named + 2.0) : 0;
+}
+
 std::string confidence_text(const Verdict& v) {
   if (v.likely)
     return percent(v.likely->confidence) + " for " + std::string(word(v.likely->cause)) +
            ": too little to name it";
   std::string text = percent(v.confidence);
+  const MadeSpikes* const made = v.on_record.empty() ? nullptr : made_spikes(v.cause);
+  if (made && std::abs(v.confidence - spike_confidence(v.cause)) <= 0.0051)
+    return text + " (" + std::to_string(made->right) + " of " + std::to_string(made->named) +
+           " made spikes with this label were named right)";
   // A file holds hundredths.
   if (v.cause == Label::unknown || std::abs(v.confidence - confidence_of(v)) > 0.0051) return text;
   const Shown s = shown_by(v);

@@ -1,9 +1,10 @@
 """Replay of made spikes (made.py), scored against their truth.
 
-    run.py [--few] [--seeds FIRST LAST] [--no-tape] [--out FILE]
+    run.py [--few] [--seeds FIRST LAST] [--kinds KIND …] [--models MODEL …] [--no-tape] [--out FILE]
 
 Each run: the program under `nanquest run --on-spike record --tape`, then `nanquest-replay` on the file of its first spike. Printed: one
-line for each run, and how many causes and samples were right, wrong and UNKNOWN. Ends with 1 if a cause or a sample is wrong, or with
+line for each run; how many causes were right, UNKNOWN, wrong, and not seen by the probe, for each kind and each truth; and how many of the
+verdicts with a label were right, for each label. Ends with 1 if a cause or a sample is wrong, or with
 --few also if one is not named.
 """
 
@@ -63,12 +64,14 @@ def main():
     parser.add_argument("--few", action="store_true")
     parser.add_argument("--seeds", type=int, nargs=2, default=(1, 2))
     parser.add_argument("--kinds", nargs="*", default=KINDS)
+    parser.add_argument("--models", nargs="*", default=MODELS)
     parser.add_argument("--no-tape", action="store_true")
     parser.add_argument("--out")
     arguments = parser.parse_args()
     first, last = arguments.seeds
-    runs = FEW if arguments.few else [(m, k, s) for k in arguments.kinds for m in MODELS for s in range(first, last + 1)]
-    causes, samples, by_kind = collections.Counter(), collections.Counter(), collections.defaultdict(collections.Counter)
+    runs = FEW if arguments.few else [(m, k, s) for k in arguments.kinds for m in arguments.models for s in range(first, last + 1)]
+    causes, samples = collections.Counter(), collections.Counter()
+    by_kind, by_label = collections.defaultdict(collections.Counter), collections.defaultdict(collections.Counter)
     with open(arguments.out, "w") if arguments.out else open(os.devnull, "w") as out:
         for model, kind, seed in runs:
             with tempfile.TemporaryDirectory(prefix="nanquest-spikes-") as folder:
@@ -76,6 +79,9 @@ def main():
             of_cause, of_samples = scored(truth, verdict)
             causes[of_cause] += 1
             by_kind[kind][of_cause] += 1
+            by_kind["truth " + truth["cause"]][of_cause] += 1
+            if of_cause in ("right", "wrong"):
+                by_label[verdict["cause"]][of_cause] += 1
             samples[of_samples] += bool(of_samples)
             said = verdict["cause"] if verdict else "-"
             line = f"{model:10} {kind:9} {seed:3}: {of_cause:8} {said}, truth {truth['cause']}; samples {of_samples or '-'}; {len(early)} before"
@@ -86,6 +92,8 @@ def main():
             out.write("\n")
     for kind, counts in by_kind.items():
         print(f"| {kind} | " + " | ".join(str(counts[key]) for key in ("right", "unknown", "wrong", "not seen")) + " |")
+    for label, counts in sorted(by_label.items()):
+        print(f"{label}: {counts['right']} of {counts.total()} that were named so")
     print("causes:", dict(causes), "samples:", dict(samples))
     wrong = causes["wrong"] + samples["wrong"]
     return 1 if wrong or (arguments.few and causes["right"] != len(runs)) else 0

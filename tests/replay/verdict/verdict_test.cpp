@@ -2,6 +2,8 @@
 // readable.
 #include <gtest/gtest.h>
 
+#include <cstdio>
+
 #include <cmath>
 #include <functional>
 
@@ -57,6 +59,27 @@ Verdict well_shown() {
   v.precision.fp64 = PrecisionResult::finite;
   v.claims.front().depth = Depth::operand;
   return v;
+}
+
+TEST(Confidence, OfASpikeIsTheShareOfMadeSpikesNamedSoRightly) {
+  Verdict v;
+  v.on_record = "the loss was 7.9, usually 1.9 to 2.3";
+  for (const Label cause : {Label::spike_data, Label::spike_state, Label::divergence, Label::precision}) {
+    v.cause = cause;
+    v.confidence = spike_confidence(cause);
+    EXPECT_GT(v.confidence, 0.8);
+    EXPECT_LT(v.confidence, 1) << "of a few dozen none was wrong, which is not never";
+    int percent = 0, right = 0, named = 0;
+    const std::string text = confidence_text(v);
+    ASSERT_EQ(std::sscanf(text.c_str(), "%d %% (%d of %d made spikes with this label were named right)",
+                          &percent, &right, &named),
+              3)
+        << text;
+    EXPECT_NEAR(percent, 100.0 * (right + 1) / (named + 2), 0.51) << "Laplace's rule of succession";
+  }
+  v.on_record.clear();
+  EXPECT_EQ(confidence_text(v).find("made spikes"), std::string::npos);
+  EXPECT_EQ(spike_confidence(Label::unknown), 0);
 }
 
 TEST(Confidence, FallsWithEachFactThatIsMissing) {
