@@ -57,6 +57,8 @@ bool RunBand::rate_rose(double rate) {
 
 bool RunBand::Climb::climbs(const StepFigures& seen) {
   if (!std::isfinite(seen.loss)) return false;
+  negative = negative || seen.loss < 0;
+  if (negative) return false;
   last[static_cast<std::size_t>(count++) % last.size()] = seen.loss;
   if (!std::isfinite(weights)) weights = seen.weights;
   if (count == 1) {

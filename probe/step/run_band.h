@@ -67,12 +67,14 @@ class RunBand {
     void take(double value);
     void came_back();
   };
-  /// A loss that climbs without ever leaving its band at once.
+  /// A loss that climbs without ever leaving its band at once. How many times as large it is means something
+  /// only of a loss that is never negative: not of a policy's.
   struct Climb {
     std::array<double, kBack> last{};
     int count = 0;
     double first = 0, low = 0, weights = StepFigures::kUnknown;
     std::int64_t low_at = 0;
+    bool negative = false;
     bool climbs(const StepFigures& seen);
   };
 

@@ -143,6 +143,15 @@ TEST(RunBand, a_loss_that_climbs_from_the_start_has_diverged_where_the_weights_g
   }
 }
 
+TEST(RunBand, a_loss_that_was_negative_has_no_size_that_could_climb) {
+  RunBand band;
+  for (int i = 0; i < 60; ++i) {  // returns of longer episodes: an actor and its critic
+    const double loss = i == 3 ? -0.3 : 4 * std::exp(0.12 * i);
+    const BandNews news = band.judge({.step = i, .loss = loss, .norm = loss, .rate = 1, .weights = 10.0 + i});
+    EXPECT_NE(news.kind, BandNews::diverged) << i;
+  }
+}
+
 TEST(RunBand, a_higher_rate_may_bring_a_run_back_towards_its_start_but_not_beyond_it) {
   for (const double to : {2.0, 20.0}) {
     RunBand band;
