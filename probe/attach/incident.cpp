@@ -101,7 +101,7 @@ bool AttachSession::only_carries_on(StepAnswer& answer, std::int64_t number, boo
   const auto carried = check_.of_last_incident(check_.bad_now(), update_made, blamed);
   if (!carried) return false;
   if (update_made) check_.spread();
-  if (writer_.carry_on()) answer.told.push_back(check_.carried_on(number, *carried, writer_.last_step()));
+  if (writer_.carry_on()) answer.told.push_back(check_.carried_on(number, *carried, writer_.last_bad_step()));
   return true;
 }
 

@@ -11,7 +11,8 @@
 namespace nanquest::attach {
 namespace {
 
-/// Spikes may have one in this many of a run's files: a failure that comes later needs its own.
+/// Of the files that incidents may have, spikes may have one in this many besides: a failure that comes later
+/// needs its own.
 constexpr int kShareOfFiles = 4;
 
 std::string in_words(const Band::Range& usual) {
@@ -81,7 +82,7 @@ void AttachSession::report_spike(const Awaited& look, const GateResult& seen, St
   ++spikes_;
   answer.incident = true;
   answer.stops = false;
-  writer_.begin(look.step);
+  writer_.begin_spike(look.step);
   answer.file = write_spike(note_of(news, seen.loss, norm), look, told, late);
   add(told, writer_.end(Gate::spike, answer.file, told));
   add(answer.told, std::move(told));
@@ -92,7 +93,8 @@ std::string AttachSession::write_spike(const SpikeNote& note, const Awaited& loo
     told.push_back({Fact::level_keeps_none});
     return "";
   }
-  const int most = std::max(1, options_.probe.max_incidents / kShareOfFiles);
+  const int allowed = options_.probe.max_incidents;
+  const int most = std::min(allowed, std::max(1, allowed / kShareOfFiles));
   if (spike_files_ >= most) {
     told.push_back({.kind = Fact::files_used_up, .number = spike_files_});
     return "";

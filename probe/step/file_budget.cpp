@@ -36,7 +36,8 @@ Result<std::vector<std::string>> FileBudget::to_go(std::uint64_t bytes) const {
   std::vector<std::string> go;
   if (!bounded()) return go;
   std::uint64_t taken = used() + bytes;
-  const auto first = std::find_if(files_.begin(), files_.end(), [](const File& f) { return f.kind != Kind::recording; });
+  const auto first =
+      std::find_if(files_.begin(), files_.end(), [](const File& f) { return f.kind == Kind::incident; });
   for (const bool wake : {true, false})
     for (auto file = files_.begin(); file != files_.end() && taken > most_; ++file) {
       if (file == first || (file->kind == Kind::wake) != wake) continue;
@@ -44,10 +45,12 @@ Result<std::vector<std::string>> FileBudget::to_go(std::uint64_t bytes) const {
       go.push_back(file->path);
     }
   if (taken <= most_) return go;
-  return Error{ErrorCode::io,
-               "it takes about " + in_words(bytes) + " of the " + in_words(most_) + " that max_disk allows" +
-                   (first == files_.end() ? "" : ", of which the first incident keeps " + in_words(bytes_of(first->path))),
-               "give a larger --max-disk"};
+  return Error{
+      ErrorCode::io,
+      "it takes about " + in_words(bytes) + " of the " + in_words(most_) + " that max_disk allows" +
+          (first == files_.end() ? ""
+                                 : ", of which the first incident keeps " + in_words(bytes_of(first->path))),
+      "give a larger --max-disk"};
 }
 
 void FileBudget::wrote(const std::string& path, Kind kind) {

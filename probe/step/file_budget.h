@@ -8,8 +8,8 @@
 ///     …                                                 // the file is written
 ///     budget.wrote(path, FileBudget::Kind::wake);
 ///
-/// The first incident and the newest file stay. Of the others, incidents soon after another one (`wake`) are
-/// removed first, oldest first; then incidents and recordings, oldest first. What replay made of a file
+/// The first incident and the newest file stay. Of the others, incidents soon after another one and finite
+/// ones (`wake`) are removed first, oldest first; then incidents and recordings, oldest first. What replay made of a file
 /// (.replay.h5) counts and is removed with it; its verdict stays.
 #pragma once
 
@@ -23,7 +23,7 @@ namespace nanquest {
 
 class FileBudget {
  public:
-  /// `wake`: an incident soon after another one.
+  /// `wake`: an incident soon after another one, or a finite one (a spike).
   enum class Kind { incident, wake, recording };
 
   explicit FileBudget(std::uint64_t most) : most_(most) {}

@@ -27,7 +27,17 @@ IncidentWriter::IncidentWriter(RunLog* log, IncidentWriterOptions options)
       budget_(options_.max_disk) {}
 
 void IncidentWriter::begin(std::int64_t step, bool muted) {
-  in_wake_ = count_ + muted_ > 0 && step - last_ <= options_.wake_steps;
+  in_wake_ = last_bad_ != kNever && step - last_bad_ <= options_.wake_steps;
+  last_bad_ = step;
+  counted(step, muted);
+}
+
+void IncidentWriter::begin_spike(std::int64_t step) {
+  in_wake_ = true;
+  counted(step, /*muted=*/false);
+}
+
+void IncidentWriter::counted(std::int64_t step, bool muted) {
   ++(muted ? muted_ : count_);
   last_muted_ = muted;
   last_ = step;
@@ -50,12 +60,13 @@ void IncidentWriter::name_culprit(Recording& recording, Facts& told) const {
 }
 
 std::string IncidentWriter::write(const Reason& reason, StepPages& pages, Facts& told) {
-  if (!may_write(told)) return "";
+  const bool finite = reason.gate == Gate::spike;
+  if (!finite && !may_write(told)) return "";
   Recording* const recording = pages.tables(told);
   if (!recording) return "";
-  ++files_;
+  if (!finite) ++files_;
   recording->doc.gate = reason.gate;
-  if (reason.gate == Gate::spike) {
+  if (finite) {
     add_process_groups(recording->doc);
     recording->doc.culprit = {};  // its infinities, if there are any, are meant
     if (reason.spike) note_spike(recording->doc, *reason.spike);

@@ -85,10 +85,14 @@ class IncidentWriter {
   bool mutes_any() const { return !options_.muted.empty(); }
   /// Counts a new incident of this step.
   void begin(std::int64_t step, bool muted = false);
+  /// The same of a step that is finite (a spike). What comes soon after it is not in its wake, and where the
+  /// disk is short its file goes before those of bad steps.
+  void begin_spike(std::int64_t step);
   /// Whether it may have a file; the reason why not goes into `told`.
   bool may_write(Facts& told) const;
   /// Names the culprit and writes the incident's file, unless it is left to another rank. Returns its path;
-  /// "" if there is none, and `told` has the reason.
+  /// "" if there is none, and `told` has the reason. The files of spikes are not among `max_files`: their
+  /// caller limits them.
   std::string write(const Reason& reason, StepPages& pages, Facts& told);
   /// Writes the incident into the manifest, with the facts in `told`. Returns what went wrong, if anything.
   Facts end(Gate gate, const std::string& file, const Facts& told);
@@ -111,11 +115,14 @@ class IncidentWriter {
   std::int64_t carried_on() const { return carried_on_; }
   /// The step of the last incident; far in the past if there was none.
   std::int64_t last_step() const { return last_; }
+  /// The same without those that are finite.
+  std::int64_t last_bad_step() const { return last_bad_; }
 
  private:
   /// Writes `pages` and keeps the files within the disk's share.
   Status write_file(Recording& recording, StepPages& pages, const std::string& path, FileBudget::Kind kind,
                     Facts& told);
+  void counted(std::int64_t step, bool muted);
   void name_culprit(Recording& recording, Facts& told) const;
   Status make_room(std::uint64_t bytes);
 
@@ -125,7 +132,8 @@ class IncidentWriter {
   FileBudget budget_;
   int count_ = 0, files_ = 0, muted_ = 0, repeated_ = 0, repeated_last_ = 0;
   bool last_muted_ = false, in_wake_ = false;
-  std::int64_t last_ = -1'000'000, carried_on_ = 0, carried_by_last_ = 0;
+  static constexpr std::int64_t kNever = -1'000'000;
+  std::int64_t last_ = kNever, last_bad_ = kNever, carried_on_ = 0, carried_by_last_ = 0;
 };
 
 }  // namespace nanquest

@@ -13,9 +13,9 @@ class RehearseTest(AttachTest):
         return super().environment(**{"NANQUEST_BIN": str(BIN), **more})
 
     def incident(self, mode, *more):
-        """The first snapshot of a run of 90 steps."""
+        """The snapshot of the first bad step in a run of 90 steps."""
         self.observed(PROGRAM, mode, 90, *more, run_dir=mode)
-        return self.incidents(mode)[0]
+        return self.incidents(mode, finite=False)[0]
 
     def rehearsed(self, snapshot, mode, *options, program=(), code=0, more=("--placebos", "1")):
         """The process, and the file that it left beside the snapshot."""

@@ -16,13 +16,13 @@ def losses_of(process):
 
 class TapeTest(AttachTest):
     def recorded(self, *options, program=PROGRAM, arguments=(STEPS,)):
-        """Of a program that goes bad: its output, and the first incident's file."""
+        """Of a program that diverges and then goes bad: its output, and the file of its first bad step."""
         process = self.observed(program, *arguments, options=options)
         self.assert_exit(process)
-        self.assertTrue(self.incidents(), process.stderr)
+        self.assertTrue(self.incidents(finite=False), process.stderr)
         self.assertNotIn("no tape", process.stderr)
         self.assertNotIn("without its tape", process.stderr)
-        return process, self.incidents()[0]
+        return process, self.incidents(finite=False)[0]
 
     def run_of(self, rehearsal, change):
         return next(run for run in rehearsal["runs"] if run["change"] == change)

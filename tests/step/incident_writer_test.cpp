@@ -108,6 +108,26 @@ TEST_F(Writer, keeps_the_first_and_the_newest_within_its_share_of_the_disk) {
   EXPECT_TRUE(fs::exists(files.back()));
 }
 
+TEST_F(Writer, lets_a_spike_withhold_no_file_of_a_bad_step) {
+  IncidentWriterOptions tight = options();
+  tight.max_files = 2;
+  tight.max_disk = 15 << 20;
+  tight.wake_steps = 10;
+  IncidentWriter writer(nullptr, tight);
+  std::vector<std::string> files;
+  for (const std::int64_t step : {99, 100, 200, 201}) {
+    const bool spike = step == 99 || step == 200;
+    spike ? writer.begin_spike(step) : writer.begin(step);
+    MadePages it = pages(step, 4 << 20);
+    Facts told;
+    files.push_back(writer.write({.gate = spike ? Gate::spike : Gate::non_finite}, it, told));
+    EXPECT_FALSE(files.back().empty()) << text_of(told);
+    EXPECT_EQ(writer.last_bad_step() == step, !spike);
+  }
+  EXPECT_FALSE(fs::exists(files[0])) << "the first file, and of a spike";
+  for (const int bad : {1, 3}) EXPECT_TRUE(fs::exists(files[static_cast<std::size_t>(bad)])) << bad;
+}
+
 TEST_F(Writer, says_why_there_is_no_file) {
   fs::remove_all(run_dir_ + "/incidents");
   std::ofstream(run_dir_ + "/incidents") << "in the way";

@@ -50,7 +50,7 @@ class Attachment:
         self.drawing = None  # steps.drawn_batches.Drawing, if the samples of a step are followed
         self.quarantine = Quarantine(settings.quarantine) if settings.quarantine else None
         self.first_step = 0  # the step's number, if the program set it before the start
-        self.said = 0  # incidents told on stderr
+        self.said = self.said_spikes = 0  # incidents told on stderr; finite ones apart, so that they withhold no line of a bad step
         self.skipped = 0  # batches
         self.fell_back = None  # the last step before the run went on in fp32
         self.refused = ""  # the index that ended the program with an error
@@ -233,20 +233,26 @@ class Attachment:
     def _tell(self, told: dict, end: str = "") -> None:
         if not told["summary"]:
             return
-        self.said += told["incident"]
+        if told["spike"]:
+            self.said_spikes += told["incident"]
+        else:
+            self.said += told["incident"]
         if told["incident"]:
             self.incident_files[self._step_of(told)] = told["file"]
             listeners.tell(news := listeners.Incident(self._step_of(told), told["summary"], self.run_dir, told["file"]))
-            self.loggers.incident(news, self.said)
+            self.loggers.incident(news, self.said + self.said_spikes)
             if self.rehearsal is not None and told["stops"]:
                 self.rehearsal.went_bad(self._step_of(told), told["summary"])
         if told["forecast"]:
             listeners.tell(listeners.Forecast(self._step_of(told), told["summary"], self.run_dir))
         if self.said <= LINES:
             self.note()
-        if told["incident"] and self.said > LINES:
-            if self.said == LINES + 1:
-                say(f"further incidents are listed in {shorter(os.path.join(self.run_dir, 'manifest.json'))}")
+        number = self.said_spikes if told["spike"] else self.said
+        if told["incident"] and number > LINES:
+            if number == LINES + 1:
+                say(
+                    f"further {'spikes' if told['spike'] else 'incidents'} are listed in {shorter(os.path.join(self.run_dir, 'manifest.json'))}"
+                )
             return
         file = told["file"]
         say(told["summary"] + self._as_the_trainer_counts(told) + end + (f"; see it with: nanquest-replay {shorter(file)}" if file else ""))
