@@ -192,9 +192,8 @@ void judge_precision(const Case& c, bool not_computed, Verdict& v) {
     v.explanation +=
         " The step is finite in " + std::string(in_fp32 ? "fp32" : "fp64") + ", but " +
         words(growth.front()) +
-        ": a wider format delays this, and the root is likely what makes values grow (learning rate, "
-        "warm-up, a missing normalisation).";
-    v.advice += (v.advice.empty() ? "" : " ") + root_advice(v.advice.empty());
+        ": a wider format only delays it.";
+    v.advice = root_advice() + (v.advice.empty() ? "" : " " + v.advice);
     v.not_tested.emplace_back(
         "the root cause: why values grew over the steps before this one (a replay of one step can't show "
         "it; try a smaller learning rate or a longer warm-up from an earlier checkpoint)");
@@ -205,7 +204,7 @@ void judge_precision(const Case& c, bool not_computed, Verdict& v) {
         " itself holds values of up to " + number_text(weight->second) +
         ", which no initialisation gives: an update made it so, or the file it was loaded from." +
         rate_text(c.doc());
-    v.advice += (v.advice.empty() ? "" : " ") + root_advice(v.advice.empty());
+    v.advice = root_advice() + (v.advice.empty() ? "" : " " + v.advice);
     v.not_tested.emplace_back(
         "the root cause: what made the weight so large (a replay of one step can't show it)");
   } else if (cured) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <ctime>
 #include <exception>
 
 namespace nanquest {
@@ -14,13 +15,21 @@ constexpr double kWorthwhile = 0.02;
 std::atomic<bool> stop_asked{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it");
 
+/// Of the whole process.
+double processor_seconds() {
+  timespec used{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
+}
+
 }  // namespace
 
 Lab::Lab(const Replayer& replayer, LabLimits limits)
     : replayer_(replayer),
       graph_(replayer.doc()),
       limits_(limits),
-      opened_(std::chrono::steady_clock::now()) {}
+      opened_(std::chrono::steady_clock::now()),
+      processor_(processor_seconds()) {}
 
 void Lab::stop() noexcept {
   stop_asked = true;
@@ -31,7 +40,8 @@ bool Lab::stopped() noexcept {
 }
 
 double Lab::spent() const {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - opened_).count();
+  return std::min(std::chrono::duration<double>(std::chrono::steady_clock::now() - opened_).count(),
+                  processor_seconds() - processor_);
 }
 
 double Lab::seconds() const {

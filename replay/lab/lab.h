@@ -17,7 +17,7 @@ namespace nanquest {
 
 /// The limits of a lab.
 struct LabLimits {
-  double seconds = 0;  ///< seconds of all runs together; 0: 20 times the step, at least 30
+  double seconds = 0;  ///< of all runs together (see Lab::spent); 0: 20 times the step, at least 30
   std::uint64_t checkpoint_bytes = std::uint64_t{2} << 30;  ///< bytes that checkpoints may keep alive
 };
 
@@ -36,7 +36,8 @@ class Lab {
   /// Ends the searches of every lab of this process. May be called by a signal handler.
   static void stop() noexcept;
   static bool stopped() noexcept;
-  /// Seconds since the lab was opened, and the limit.
+  /// Seconds since the lab was opened, and the limit: by the clock, or of the processor in all threads, whichever
+  /// is less. On a busy machine the same is tried as on an idle one.
   double spent() const;
   double seconds() const;
   /// The step as recorded was run elsewhere, and took this long.
@@ -59,6 +60,7 @@ class Lab {
   LabLimits limits_;
   std::vector<Checkpoint> checkpoints_;  ///< the last used one at the end
   std::chrono::steady_clock::time_point opened_;
+  double processor_;  ///< seconds that the process had used by then
   double step_seconds_ = 0;
   int runs_ = 0;
   std::int64_t ops_run_ = 0;

@@ -11,6 +11,25 @@ namespace {
 
 constexpr int kIndent = 12;
 
+/// The text in at most `most` lines: as many of its sentences as fit, at least the first, which is cut if need
+/// be.
+std::vector<std::string> within(std::string text, std::size_t width, std::size_t most) {
+  std::vector<std::string> lines = wrapped(text, width);
+  while (lines.size() > most) {
+    const std::size_t end = text.size() < 2 ? std::string::npos : text.rfind(". ", text.size() - 2);
+    if (end == std::string::npos) {
+      lines.resize(most);
+      std::string& last = lines.back();
+      if (last.size() > width - 2) last.resize(std::min(last.rfind(' ', width - 2), last.size()));
+      last += " …";
+      break;
+    }
+    text.resize(end + 1);
+    lines = wrapped(text, width);
+  }
+  return lines;
+}
+
 /// Collects "label   wrapped text" blocks.
 class Page {
  public:
@@ -29,13 +48,7 @@ class Page {
     lead.resize(std::max<std::size_t>(kIndent, lead.size() + 1), ' ');
     if (!label.empty()) lead = paint(code, lead);
     const auto width = static_cast<std::size_t>(std::max(3, style_.width - kIndent));
-    std::vector<std::string> lines = wrapped(text, width);
-    if (cut_ && lines.size() > most) {
-      lines.resize(most);
-      std::string& last = lines.back();
-      if (last.size() > width - 2) last.resize(std::min(last.rfind(' ', width - 2), last.size()));
-      last += " …";
-    }
+    const std::vector<std::string> lines = cut_ ? within(text, width, most) : wrapped(text, width);
     for (const std::string& line : lines) {
       text_ += lead + line + '\n';
       lead.assign(kIndent, ' ');
@@ -84,9 +97,18 @@ void samples(Page& page, const Verdict& v) {
   page.block("samples", text, "1", 1);
 }
 
+/// What became of all that was tried, where none of it is a fix.
+std::string nothing_fixes(const Verdict& v) {
+  const auto helps = [](const Counterfactual& c) {
+    return c.kind != ChangeKind::placebo && c.result == TrialResult::finite && c.not_a_fix.empty();
+  };
+  const auto found = std::find_if(v.counterfactuals.begin(), v.counterfactuals.end(), helps);
+  if (found == v.counterfactuals.end()) return "nothing that was tried fixes this step";
+  return "with \"" + found->change + "\" the step is finite, but no control experiment confirms it";
+}
+
 /// The answers: what, where, why, what to do, what was tried, how certain.
 void answers(Page& page, const Verdict& v, bool full) {
-  const auto short_of = [&](const std::string& text) { return full ? text : sentences(text, 2); };
   const bool known = v.cause != Label::unknown, finite = !v.on_record.empty();
   page.block(known ? "CAUSE" : "UNKNOWN",
              std::string(known ? word(v.cause) : meaning(v.cause)) + " at step " + std::to_string(v.step) +
@@ -95,21 +117,21 @@ void answers(Page& page, const Verdict& v, bool full) {
              known ? "1;31" : "1;33");
   if (!finite) page.block("where", where_text(v));
   if (!v.culprit.stack.empty()) page.block("", program_frame(v.culprit.stack), "1", 1);
-  page.block("why", short_of(v.explanation), "1", 3);
+  page.block("why", v.explanation, "1", 4);
   if (v.ranks) page.block("ranks", v.ranks->text);
   if (v.fix)
-    page.block("do", short_of(v.fix->advice), "1;32");
+    page.block("do", v.fix->advice, "1;32");
   else if (!v.advice.empty())
-    page.block("do", short_of(v.advice) + (finite ? "" : " (not tried on this step)"), "1;33");
+    page.block("do", v.advice, "1;33");
   if (v.fix)
     page.block("tried", fix_text(*v.fix));
   else if (!full && !finite)
-    page.block("tried", "nothing that was tried fixes this step");
+    page.block("tried", nothing_fixes(v));
   if (full && v.fix && !v.fix->no_patch.empty()) page.block("patch", "none: " + v.fix->no_patch);
   if (full && v.fix && !v.fix->patch.empty()) page.verbatim("patch", v.fix->patch);
   samples(page, v);
   if (v.root) page.block("root", root_text(*v.root), v.root->change.empty() ? "1;33" : "1;32");
-  page.block("confidence", confidence_text(v), "1", 1);
+  page.block("confidence", confidence_text(v));
 }
 
 /// The evidence for the answers.
@@ -132,7 +154,7 @@ std::string do_text(const Verdict& v) {
   if (v.fix)
     return sentences(v.fix->advice, 2) + " (tried: with \"" + v.fix->change + "\" this step is finite)";
   if (!v.advice.empty()) return sentences(v.advice, 2) + " (not tried on this step)";
-  return "nothing that was tried fixes this step";
+  return nothing_fixes(v);
 }
 
 }  // namespace

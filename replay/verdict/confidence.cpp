@@ -175,8 +175,7 @@ std::string confidence_text(const Verdict& v) {
   if (s.same_event < 1)
     con.emplace_back(s.same_event > 0 ? "the step came back within bounds only"
                                       : "the step did not come back bit for bit");
-  return text + " (" + joined("for it: ", pro) + (pro.empty() || con.empty() ? "" : "; ") +
-         joined("against it: ", con) + ")";
+  return text + joined(": ", pro) + joined(pro.empty() ? ": but " : "; but ", con);
 }
 
 void settle_confidence(Verdict& v) {

@@ -41,8 +41,8 @@ double confidence_of(const Verdict& verdict);
 /// named right (tests/spikebench), by Laplace's rule of succession. 0 for other labels.
 double spike_confidence(Label cause);
 
-/// "97 % (for it: …; against it: …)", for a spike "91 % (20 of 20 made spikes with this label were named
-/// right)"; the number alone where it comes from another rule, as in an older file.
+/// "97 %: …; but …", what speaks for it and against it; for a spike "91 % (20 of 20 made spikes with this label
+/// were named right)"; the number alone where it comes from another rule, as in an older file.
 std::string confidence_text(const Verdict& verdict);
 
 /// Sets the confidence. Where it is too low, the verdict becomes UNKNOWN and says which two causes are the

@@ -30,23 +30,18 @@ RootCause root_of(const RehearsedRoot& found, const Verdict& verdict, const std:
 
 /// What was tried is not advised again.
 void advise(std::string& advice, const RootCause& root) {
-  for (const bool alone : {false, true}) {
-    const std::string sentence = root_advice(alone);
-    const std::size_t at = advice.find(sentence);
-    if (at == std::string::npos) continue;
-    advice.replace(at, sentence.size(),
-                   std::string(alone ? "A" : "Then a") + "gainst the root: " +
-                       (root.change.empty() ? "nothing that was tried cures the run."
-                                            : root.change + ", which cured the run when it was tried."));
-    return;
-  }
+  const std::size_t at = advice.find(root_advice());
+  if (at == std::string::npos) return;
+  advice.replace(at, root_advice().size(),
+                 "Against the root: " +
+                     (root.change.empty() ? "nothing that was tried cures the run."
+                                          : root.change + ", which cured the run when it was tried."));
 }
 
 }  // namespace
 
-std::string root_advice(bool alone) {
-  return std::string(alone ? "Look" : "Then look") +
-         " for the root: a smaller learning rate, a longer warm-up or a normalisation (not tested here).";
+std::string root_advice() {
+  return "Look for the root first: a smaller learning rate, a longer warm-up or a normalisation (not tested here).";
 }
 
 void take_root(Verdict& verdict, const std::string& snapshot) {

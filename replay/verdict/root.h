@@ -11,8 +11,8 @@
 
 namespace nanquest {
 
-/// The advice of a verdict without a known root; `alone`: no other advice comes before it.
-std::string root_advice(bool alone);
+/// The first sentence of the advice where values grew over many steps and no root is known.
+std::string root_advice();
 
 /// Fills `verdict.root` from the rehearsal beside `snapshot`, if there is one of this step and rank that
 /// names a root; otherwise it stays as it is. A file that can't be read, or that names no root, becomes a

@@ -4,7 +4,9 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
+#include <thread>
 
 #include "replay/lab/lab.h"
 #include "tests/replay/diagnose/incident.h"
@@ -37,6 +39,17 @@ Nearness held_to_fp64(Lab& lab, RunOptions change) {
   const RunOptions exact = in_fp64(lab.graph(), change);
   change.keep = exact.keep;
   return nearness(lab.graph(), lab.run({}), lab.run(change), lab.run(exact));
+}
+
+/// Waiting for a busy machine takes no time away: what is tried there is what an idle one would try.
+TEST(Lab, TimeWithoutAProcessorIsNotSpent) {
+  const Incident incident = overflowing(leaf(at::full({4}, 300.0f)));
+  Lab lab(incident.replayer(), {.seconds = 0.2});
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  EXPECT_TRUE(lab.has_time());
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  for (volatile int work = 0; lab.has_time() && std::chrono::steady_clock::now() < until;) work = work + 1;
+  EXPECT_FALSE(lab.has_time());
 }
 
 TEST(Nearness, TheWholeStepInFp32IsNear) {

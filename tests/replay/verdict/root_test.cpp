@@ -34,7 +34,7 @@ class Root : public ::testing::Test {
     Verdict v;
     v.step = 131;
     v.cause = Label::fp16_overflow;
-    v.advice = "Train in bf16. " + root_advice(false);
+    v.advice = root_advice() + " Train in bf16.";
     v.not_tested = {"the root cause: a replay of one step can't show it", "another thing"};
     take_root(v, snapshot_);
     return v;
@@ -71,9 +71,9 @@ TEST_F(Root, WhatWasTriedIsAdvisedAndNotToBeLookedFor) {
   EXPECT_NE(taken().advice.find("not tested here"), std::string::npos);
   write("DIVERGENCE", "lr=*0.5");
   EXPECT_EQ(taken().advice,
-            "Train in bf16. Then against the root: lr=*0.5, which cured the run when it was tried.");
+            "Against the root: lr=*0.5, which cured the run when it was tried. Train in bf16.");
   write("UNKNOWN", "");
-  EXPECT_EQ(taken().advice, "Train in bf16. Then against the root: nothing that was tried cures the run.");
+  EXPECT_EQ(taken().advice, "Against the root: nothing that was tried cures the run. Train in bf16.");
 }
 
 TEST_F(Root, AWiderFormatLeavesTheCauseOfTheStep) {
