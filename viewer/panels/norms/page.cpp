@@ -90,7 +90,7 @@ PanelPage page_of_norms(Session& session, Extent extent) {
       !clipping.empty() && (chosen == Statistic::gradient || extent == Extent::whole))
     page.facts.push_back({"", clipping});
   if (const double weight = session.selection().smoothing; weight > 0)
-    page.facts.push_back({"Smoothed curves", smoothing_text(weight)});
+    page.facts.push_back({"Smoothing", smoothing_text(weight)});
   PageTable runs = in_runs(session, chosen);
   if (extent == Extent::glance) {
     for (const GateEvent& e : history.events())

@@ -89,7 +89,7 @@ PanelPage page_of_timeline(Session& session, Extent extent) {
   if (const std::string lost = session.lost_series(); !lost.empty()) page.facts.push_back({"", lost});
   const std::vector<TimelineCurve> curves = timeline_curves(session);
   if (const double weight = session.selection().smoothing; weight > 0)
-    page.facts.push_back({"Smoothed curves", smoothing_text(weight)});
+    page.facts.push_back({"Smoothing", smoothing_text(weight)});
   const auto scalars = [&](bool smooth) {
     std::vector<SeriesLine> lines;
     for (const TimelineCurve& curve : curves)
