@@ -1,11 +1,12 @@
 #include "probe/record/lead_search.h"
 
 #include <algorithm>
-#include <string_view>
 
+#include "probe/observe/op_traits.h"
 #include "probe/tensor/tensor_scan.h"
 #include "probe/trace/births.h"
 #include "probe/trace/collectives.h"
+#include "probe/trace/op_numbers.h"
 #include "probe/trace/regions.h"
 
 namespace nanquest::record {
@@ -16,17 +17,9 @@ bool is_bad(const at::Tensor* values) {
   return stats && stats->non_finite() > 0;
 }
 
-/// Ops whose results hold numbers of their inputs, constants or drawn ones, and nothing that they compute. If
-/// inputs are finite and a result is not, something wrote into it that is not on record.
-bool only_moves(const std::string& op) {
-  static const std::set<std::string_view> names = {
-      "cat",       "clone",      "copy_",      "_to_copy", "stack",     "index",        "index_select",
-      "gather",    "lift_fresh", "detach",     "detach_",  "empty",     "empty_like",   "empty_strided",
-      "new_empty", "zeros",      "zeros_like", "ones",     "ones_like", "full",         "full_like",
-      "fill_",     "zero_",      "arange",     "rand",     "rand_like", "randn",        "randn_like",
-      "randint",   "randperm",   "uniform_",   "normal_",  "random_",   "bernoulli",    "bernoulli_",
-      "flip",      "roll",       "repeat",     "set_",     "resize_",   "scalar_tensor"};
-  return op.starts_with("aten::") && names.count(std::string_view(op).substr(6)) > 0;
+/// If the inputs of such an op are finite and a result is not, something that is not on record wrote into it.
+bool only_moves(const OpRow& op) {
+  return moves_elements(op.name) || makes_numbers(op.name) || computes_nothing(op);
 }
 
 }  // namespace
@@ -74,9 +67,7 @@ std::optional<std::set<OpId>> LeadSearch::ops_behind(SlotId slot) const {
         if (write.op < op) add(write.op);
     }
   }
-  const auto moves = [&](OpId op) {
-    return only_moves(graph_.op(op).name) || computes_nothing(graph_.op(op));
-  };
+  const auto moves = [&](OpId op) { return only_moves(graph_.op(op)); };
   if (std::all_of(ops.begin(), ops.end(), moves)) return std::nullopt;
   return ops;
 }

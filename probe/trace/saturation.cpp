@@ -6,20 +6,12 @@
 #include <vector>
 
 #include "probe/base/one_of.h"
+#include "probe/trace/op_numbers.h"
 
 namespace nanquest {
 namespace {
 
 constexpr std::size_t kMostOps = 64;
-
-/// "tanh" for "aten::tanh_"; "" for operators outside ATen.
-std::string_view plain_name(const std::string& name) {
-  std::string_view plain = name;
-  if (!plain.starts_with("aten::")) return "";
-  plain.remove_prefix(6);
-  if (plain.ends_with('_')) plain.remove_suffix(1);
-  return plain;
-}
 
 bool bounds(std::string_view name) {
   return is_one_of(name, {"tanh", "sigmoid", "erf", "clamp", "clamp_max", "hardtanh", "hardsigmoid"});

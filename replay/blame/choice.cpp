@@ -3,6 +3,8 @@
 #include <set>
 #include <string_view>
 
+#include "probe/trace/op_numbers.h"
+
 namespace nanquest {
 
 bool chooses_by_value(const OpRow& op) {
@@ -15,11 +17,7 @@ bool chooses_by_value(const OpRow& op) {
                                                    "sort",      "median",     "nanmedian",
                                                    "kthvalue",  "mode",       "nansum",
                                                    "nanmean",   "aminmax",    "max_pool2d_with_indices"};
-  std::string_view name = op.name;
-  for (const std::string_view prefix : {"aten::", "_foreach_"})
-    if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
-  if (name.ends_with('_')) name.remove_suffix(1);
-  return names.count(name) > 0;
+  return names.count(plain_name(op.name)) > 0;
 }
 
 }  // namespace nanquest

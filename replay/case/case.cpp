@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "probe/observe/op_traits.h"
+#include "probe/trace/op_numbers.h"
 #include "probe/trace/regions.h"
 #include "replay/case/values.h"
 #include "replay/lab/call_again.h"
@@ -245,11 +246,7 @@ std::string Case::slot_text(std::int32_t slot) const {
 }
 
 std::string plain_name(const OpRow& op) {
-  std::string name = op.name;
-  if (name.rfind("aten::", 0) == 0) name = name.substr(6);
-  if (name.rfind("_foreach_", 0) == 0) name = name.substr(9);
-  if (name.size() > 1 && name.back() == '_') name.pop_back();
-  return name;
+  return std::string(plain_name(std::string_view(op.name)));
 }
 
 }  // namespace nanquest

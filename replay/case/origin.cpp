@@ -2,9 +2,9 @@
 
 #include <ATen/ATen.h>
 
-#include <set>
 #include <vector>
 
+#include "probe/trace/op_numbers.h"
 #include "replay/case/semantics.h"
 #include "replay/case/values.h"
 
@@ -34,12 +34,14 @@ struct End {
   std::int32_t op;
   std::string_view name;
   std::int32_t maker;
+  bool lifted = false;  ///< lift_fresh was one of these ops
 };
 
 End followed(const Case& c, std::int32_t op, std::string_view name) {
   End end{op, name, maker_of(c, op, name)};
-  for (int hops = 0; hops < 16 && c.row(end.maker) && moves_elements(plain_name(*c.row(end.maker))); ++hops) {
+  for (int hops = 0; hops < 16 && c.row(end.maker) && moves_elements(c.row(end.maker)->name); ++hops) {
     end.op = end.maker;
+    end.lifted = end.lifted || c.is_one_of(end.op, {"lift_fresh"});
     end.name = moved_argument(*c.row(end.op));
     end.maker = maker_of(c, end.op, end.name);
   }
@@ -53,17 +55,12 @@ std::int32_t maker_of(const Case& c, std::int32_t op, std::string_view name) {
   return row == kNone ? kNone : c.producer(row, op);
 }
 
-bool moves_elements(std::string_view plain_name) {
-  static const std::set<std::string_view> moves = {
-      "gather",  "index",  "index_select", "select",    "slice",  "view",       "reshape",
-      "clone",   "copy",   "_to_copy",     "to",        "cat",    "stack",      "squeeze",
-      "permute", "expand", "unsqueeze",    "transpose", "detach", "contiguous", "_unsafe_view",
-      "t",       "alias",  "repeat",       "flip",      "roll"};
-  return moves.count(plain_name) > 0;
-}
-
 std::int32_t computed_by(const Case& c, std::int32_t op, std::string_view name) {
   return followed(c, op, name).maker;
+}
+
+bool is_number_of_program(const Case& c, std::int32_t op, std::string_view name) {
+  return followed(c, op, name).lifted;
 }
 
 bool is_trained(const Case& c, std::int32_t op, std::string_view name) {
@@ -77,6 +74,8 @@ bool is_trained(const Case& c, std::int32_t op, std::string_view name) {
 std::string maker_text(const Case& c, std::string_view what, std::int32_t maker) {
   if (!c.row(maker)) return "";
   std::string text = " ";
+  if (c.row(maker)->flags & kOpHostWrite)
+    return text.append(what).append(what == "They" ? " were" : " was").append(" written by the program.");
   text.append(what).append(what == "They" ? " were made by " : " was made by ").append(c.op_text(maker));
   return text.append(" (op ").append(std::to_string(maker)).append(").");
 }

@@ -14,8 +14,9 @@ namespace nanquest {
 std::int32_t maker_of(const Case& c, std::int32_t op, std::string_view name);
 /// The same, looking through ops that only move, copy, cast or select elements.
 std::int32_t computed_by(const Case& c, std::int32_t op, std::string_view name);
-/// True for the plain name of an op that passes elements on unchanged: views, copies, casts, selections.
-bool moves_elements(std::string_view plain_name);
+/// True if it is what torch.tensor() made of numbers of the program (lift_fresh is called on nothing else),
+/// moved or not.
+bool is_number_of_program(const Case& c, std::int32_t op, std::string_view name);
 /// True if no op made it (apart from moving) and it is a parameter or belongs to the optimizer.
 bool is_trained(const Case& c, std::int32_t op, std::string_view name);
 /// " It was made by aten::sum in loss (op 12)."; "" if no op made it. `what` begins the sentence.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "probe/trace/op_numbers.h"
 #include "replay/blame/suspects.h"
 #include "replay/case/origin.h"
 #include "replay/case/values.h"
@@ -23,7 +24,7 @@ std::int32_t writer_of_number(const Case& c, std::int32_t tensor, std::int32_t b
     const auto arguments = c.tensor_arguments(op);
     const std::string name = plain_name(*maker);
     if (name == "scalar_tensor" || name == "full" || name == "fill") return arguments.size() > 1 ? kNone : op;
-    if ((!moves_elements(name) && name != "lift_fresh") || arguments.empty()) return kNone;
+    if (!moves_elements(maker->name) || arguments.empty()) return kNone;
     tensor = name == "copy" ? arguments.back().tensor : arguments.front().tensor;
     before = op;
   }
