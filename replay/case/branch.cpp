@@ -48,6 +48,9 @@ std::optional<at::Tensor> loss_with(const Case& c, std::int32_t forward, std::in
   return run.failed == 0 ? value : std::nullopt;
 }
 
+/// At most this many ops are searched for the place where the selection must come first.
+constexpr std::size_t kMaxBehind = 12;
+
 /// The result of `forward` ends, as something finite, in an op that selects by value.
 bool is_chosen_by_value(const Case& c, std::int32_t forward) {
   constexpr int kHops = 8;
@@ -127,7 +130,7 @@ std::int32_t loss_after(const Case& c, std::int32_t forward) {
                                : c.producer(c.doc().loss, static_cast<std::int32_t>(c.doc().ops.size()));
 }
 
-bool loss_ignores(const Case& c, std::int32_t forward, const at::Tensor& mask) {
+bool loss_ignores(const Case& c, std::int32_t forward, const at::Tensor& mask, bool by_value) {
   const std::int32_t loss = loss_after(c, forward);
   if (loss == kNone || loss <= forward || count_true(mask) == 0) return false;
   const at::Tensor* made = masked_output(c.values(forward).outputs, mask);
@@ -151,7 +154,27 @@ bool loss_ignores(const Case& c, std::int32_t forward, const at::Tensor& mask) {
   const auto as_large = [&](double size) {
     return same_with([=](const at::Tensor& y) { return at::nan_to_num(y, 0.75, size, -size); });
   };
-  return is_chosen_by_value(c, forward) && as_large(1e20) && as_large(1e25);
+  return by_value && is_chosen_by_value(c, forward) && as_large(1e20) && as_large(1e25);
+}
+
+std::vector<std::int32_t> singular_behind(const Case& c, std::int32_t forward, const at::Tensor& mask) {
+  std::vector<std::int32_t> open = {forward}, found;
+  for (std::size_t i = 0; i < open.size() && open.size() < kMaxBehind; ++i)
+    for (const Case::TensorArgument& a : c.tensor_arguments(open[i])) {
+      const std::int32_t maker = c.producer(a.tensor, open[i]);
+      if (!c.row(maker) ||
+          at::IntArrayRef(c.doc().tensors[static_cast<std::size_t>(a.tensor)].sizes) != mask.sizes() ||
+          std::find(open.begin(), open.end(), maker) != open.end())
+        continue;
+      open.push_back(maker);
+      const std::vector<std::int32_t> derivative = derivative_ops(c, maker);
+      if (std::any_of(derivative.begin(), derivative.end(), [&](std::int32_t op) {
+            return c.graph().written_counts(OpId{op}).total() > 0 &&
+                   c.graph().read_counts(OpId{op}).total() == 0;
+          }))
+        found.push_back(maker);
+    }
+  return found;
 }
 
 }  // namespace nanquest

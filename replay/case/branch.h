@@ -31,8 +31,13 @@ std::int32_t loss_after(const Case& c, std::int32_t forward);
 /// another. Finite elements are moved by more than themselves, far one way and a little the other way (a
 /// maximum ignores all that is smaller, and a little more of what is far below it): both must leave the loss
 /// unchanged. Others become two different finite numbers, and both must leave it unchanged; or, if an op that
-/// selects by value made something finite of them (relu of -Inf), two that are very large. False if it can't
-/// be run.
-bool loss_ignores(const Case& c, std::int32_t forward, const at::Tensor& mask);
+/// selects by value made something finite of them (relu of -Inf), two that are very large, unless `by_value`
+/// is false. False if it can't be run.
+bool loss_ignores(const Case& c, std::int32_t forward, const at::Tensor& mask, bool by_value = true);
+
+/// The ops from which `forward` was computed, element by element, whose derivative is not finite either: a
+/// selection after these comes too late for them. `mask` is one over the result of `forward`. The nearest
+/// first.
+std::vector<std::int32_t> singular_behind(const Case& c, std::int32_t forward, const at::Tensor& mask);
 
 }  // namespace nanquest

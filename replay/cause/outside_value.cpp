@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <vector>
+
 #include "replay/case/host_data.h"
 #include "replay/case/values.h"
 #include "replay/verdict/words.h"
@@ -66,8 +68,15 @@ std::optional<OutsideValue> outside_value(const Case& c) {
       const std::int64_t bad = count_true(bad_mask(*tensor));
       if (bad > 0) return OutsideValue{t.name, group, t.slot, kNone, *tensor, bad};
     }
-  // A value without an entry of its own in the file is there as the bytes of its storage.
-  for (std::size_t i = 0; i < doc.slots.size() && !c.culprit().tensor_name.empty(); ++i) {
+  // A value without an entry of its own in the file is there as the bytes of its storage. Several may be
+  // named alike: what the culprit itself reads comes first.
+  std::vector<std::size_t> slots;
+  if (c.op())
+    for (const TensorId row : c.graph().reads(OpId{c.op_index()}))
+      if (const SlotId slot = c.graph().slot(row)) slots.push_back(slot.index());
+  for (std::size_t i = 0; i < doc.slots.size(); ++i) slots.push_back(i);
+  for (const std::size_t i : slots) {
+    if (c.culprit().tensor_name.empty()) break;
     const Slot& slot = doc.slots[i];
     if (slot.origin == SlotOrigin::produced || slot.data.empty() || slot.name != c.culprit().tensor_name)
       continue;

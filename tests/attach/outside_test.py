@@ -88,6 +88,64 @@ for step in range(6):
                 said = (verdict["cause"], verdict["origin"], verdict["culprit"]["tensor"])
                 self.assertIn(said, [("BAD_STATE", "parameter", f"slow.{key}") for key in ("weight", "bias")], verdict)
 
+    def test_weights_that_numpy_made(self):
+        """Averaged over no clients: NaN that no operation of PyTorch computed, loaded into a model or its momenta."""
+        ways = {
+            "load": "model.load_state_dict({k: torch.from_numpy(np.asarray(v * (NAN if step == 4 else 1))) for k, v in numbers(model).items()})",
+            "copy": "model[3].weight.data.copy_(torch.from_numpy(numbers(model)['3.weight'] * np.float32(NAN if step == 4 else 1)))",
+            "momentum": "for s in optimizer.state.values(): s['momentum_buffer'].copy_(torch.from_numpy(s['momentum_buffer'].numpy() * "
+                        "(np.float32(NAN) if step == 4 else np.float32(1))))",
+        }
+        for name, line in ways.items():
+            for level in by_day(("trace",), ("watch",)):
+                with self.subTest(name, level=level):
+                    self.run_program(f"""
+import numpy as np
+def numbers(net):
+    return {{k: v.detach().numpy().copy() for k, v in net.state_dict().items()}}
+for step in range(6):
+    {line}
+    optimizer.zero_grad()
+    model(torch.randn(32, 8)).square().mean().backward()
+    optimizer.step()
+""", level)
+                    verdict = self.replay("diagnose", self.incidents()[0])
+                    self.assertEqual(verdict["cause"], "BAD_STATE", verdict)
+                    self.assertIn(verdict["origin"], ("parameter", "buffer", "optimizer_state"), verdict)
+
+    def test_bounds_that_are_infinite_on_purpose(self):
+        """What lies beyond an infinite bound is thrown away; its derivative is not."""
+        bounds = {
+            "where": "torch.where(y > upper, (y - upper) ** 2, zero)",
+            "masked": "((y - upper) ** 2).masked_fill(y <= upper, 0.0)",
+        }
+        for name, excess in bounds.items():
+            for level in by_day(("trace",), ("watch",)):
+                with self.subTest(name, level=level):
+                    verdict = self.verdict(f"""
+for step in range(6):
+    upper, zero = torch.full((32, 1), 0.1), torch.zeros(32, 1)
+    if step == 4: upper[3] = INF
+    y = model(torch.randn(32, 8))
+    loss = y.square().mean() + ({excess}).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""", level=level)
+                    self.assertEqual((verdict["cause"], verdict["origin"], verdict["phase"]), ("UNSELECTED_BRANCH", "op", "backward"), verdict)
+
+    def test_an_infinite_target_is_data(self):
+        verdict = self.verdict("""
+for step in range(6):
+    target = torch.randn(32, 1)
+    if step == 4: target[3] = INF
+    loss = torch.nn.functional.huber_loss(model(torch.randn(32, 8)), target)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""", level="trace")
+        self.assertEqual((verdict["cause"], verdict["origin"]), ("BAD_DATA", "input"), verdict)
+
     def test_a_mask_of_infinities_is_passed_over(self):
         self.assert_silent("""
 mask = torch.full((16, 16), -INF).triu(1)

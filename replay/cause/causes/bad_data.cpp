@@ -7,28 +7,18 @@
 #include <utility>
 
 #include "probe/trace/births.h"
-#include "probe/trace/lead_ops.h"
-#include "probe/trace/origins.h"
 #include "replay/blame/suspects.h"
 #include "replay/case/scale.h"
 #include "replay/case/values.h"
 #include "replay/cause/absurd_sample.h"
 #include "replay/cause/cause.h"
+#include "replay/cause/known_data.h"
 #include "replay/cause/numbers.h"
 #include "replay/cause/outside_value.h"
 #include "replay/verdict/numbers.h"
 
 namespace nanquest {
 namespace {
-
-std::vector<std::int64_t> bad_samples(const Case& c, const at::Tensor& tensor) {
-  std::vector<std::int64_t> found;
-  const std::int64_t batch = batch_size(c.doc());
-  if (batch < 1 || tensor.dim() == 0 || tensor.size(0) != batch) return found;
-  for (std::int64_t s = 0; s < batch; ++s)
-    if (!all_finite(tensor.select(0, s))) found.push_back(s);
-  return found;
-}
 
 /// NaN that an op of the program wrote into data, between the passes of its models. Infinities may be
 /// markers.
@@ -106,45 +96,51 @@ std::optional<Finding> absurd_value(const Case& c) {
   return f;
 }
 
-/// The culprit is a loss, and this is what it holds the output against.
-bool is_target(const Case& c, std::int32_t slot) {
-  if (!c.op()) return false;
-  const auto target = argument_position(*c.op(), "target");
-  for (const Case::TensorArgument& a : c.tensor_arguments(c.op_index()))
-    if (target && a.position == static_cast<int>(*target) &&
-        c.graph().slot(TensorId{a.tensor}) == SlotId{slot})
-      return true;
-  return false;
-}
-
-/// Something shows that the tensor was loaded, and not computed by the program before the step: a loss takes
-/// it as its target, a loader drew the samples, only some of the batch's samples are bad in it, or what ran
-/// since the last update is on record and did not make it.
-bool is_known_as_data(const Case& c, const OutsideValue& value, const std::vector<std::int64_t>& poison) {
-  const auto bad = static_cast<std::int64_t>(poison.size());
-  return is_target(c, value.slot) || !c.doc().sample_ids.empty() || lead_ops(c.doc()) != kNone ||
-         (bad > 0 && bad < batch_size(c.doc()));
-}
-
-/// Why numbers that no op on record made, and that the model was not called with, may be no data: the culprit
-/// reads them in backward, as what a derivative of the program's own computed, or copies them into what lives
-/// on from step to step. Empty otherwise.
-std::string no_data_because(const Case& c) {
-  if (!c.op()) return "";
-  if (c.op()->phase == Phase::backward)
-    return "the numbers came in during backward, where a derivative of the program's own may have computed "
-           "them";
-  if (plain_name(*c.op()) != "copy") return "";
-  for (const Case::TensorArgument& a : c.tensor_arguments(c.op_index())) {
-    const SlotId slot = c.graph().slot(TensorId{a.tensor});
-    if (a.position != 0 || !slot) continue;
-    const SlotOrigin origin = get(c.doc(), slot).origin;
-    if (origin != SlotOrigin::produced && !comes_with_batch(origin))
-      return "the numbers are copied into " + c.slot_text(slot.row()) +
-             ", so they may be a state that the "
-             "program computed or loaded";
+/// " in sample 3 (cat.png), 5 and 2 more".
+std::string samples_text(const Case& c, const std::vector<std::int64_t>& poison) {
+  std::string text;
+  for (std::size_t i = 0; i < poison.size() && i < 5; ++i) {
+    const auto s = static_cast<std::size_t>(poison[i]);
+    text += (i ? ", " : " in sample ") + std::to_string(s);
+    if (s < c.doc().sample_ids.size()) text += " (" + c.doc().sample_ids[s] + ")";
   }
-  return "";
+  if (poison.size() > 5) text += " and " + std::to_string(poison.size() - 5) + " more";
+  return text;
+}
+
+/// The model was called with it.
+void say_of_batch(const Case& c, const OutsideValue& value, Finding& f) {
+  f.source = "the batch as stored in the snapshot";
+  f.explanation = "The batch was bad when the model got it: " + value.name + " holds " +
+                  bad_text(value.tensor) + samples_text(c, f.poison) + ". " + c.op_text(c.op_index()) +
+                  " is the first op on record that reads it; what made the batch is not on record.";
+  f.advice =
+      "Check samples for NaN and Inf when they are loaded, and after what is computed on them before the "
+      "model is called (a division by a standard deviation of 0); repair or drop these, and keep the "
+      "list of what was dropped.";
+}
+
+/// Something else that was there when the step began.
+void say_of_outside(const Case& c, const OutsideValue& value, Finding& f) {
+  f.source = "the tensor as it was when the step first read it, stored in the snapshot";
+  f.explanation =
+      (is_target(c, value) ? "The target of the loss is not finite: it was bad when it was first read, by "
+                           : "A tensor that the step did not compute was bad when it was first read, by ") +
+      c.op_text(c.op_index()) + ": it holds " + bad_text(value.tensor) + samples_text(c, f.poison) +
+      ". It is no weight or buffer of a model, nor was the model called with it: a target, a "
+      "mask, or something that the program keeps. What made it is not on record.";
+  f.advice = "Find where this tensor is made or last written, and check it there before the step reads it.";
+}
+
+/// Numbers that the program put into new memory while the step ran.
+void say_of_written(const Case& c, const OutsideValue& value, Finding& f) {
+  f.source = "the numbers as the program wrote them, stored in the snapshot";
+  f.explanation = "No op of the step made this value: the program put " + bad_text(value.tensor) +
+                  " into a new tensor (" + value.name + ") while the step ran. " + c.op_text(c.op_index()) +
+                  " reads it first.";
+  f.advice =
+      "These numbers were computed outside of PyTorch (in Python, NumPy or C++): check them for NaN and "
+      "Inf before the tensor is made of them.";
 }
 
 std::optional<Finding> examine_bad_data(const Case& c, const Subject&) {
@@ -154,53 +150,13 @@ std::optional<Finding> examine_bad_data(const Case& c, const Subject&) {
   }
   const auto value = outside_value(c);
   if (!value || value->group != "batch") return std::nullopt;
+  if (state_copied_into(c, c.op_index())) return std::nullopt;
   Finding f;
-  f.source = "the batch as stored in the snapshot";
   f.evidence.push_back({"non-finite in " + value->name, bad_text(value->tensor)});
   f.poison = bad_samples(c, value->tensor);
-  std::string samples;
-  for (std::size_t i = 0; i < f.poison.size() && i < 5; ++i) {
-    const auto s = static_cast<std::size_t>(f.poison[i]);
-    samples += (i ? ", " : " in sample ") + std::to_string(s);
-    if (s < c.doc().sample_ids.size()) samples += " (" + c.doc().sample_ids[s] + ")";
-  }
-  if (f.poison.size() > 5) samples += " and " + std::to_string(f.poison.size() - 5) + " more";
-  if (value->host_write == kNone) {
-    const bool in_batch = std::any_of(c.doc().batch.begin(), c.doc().batch.end(),
-                                      [&](const NamedTensor& t) { return t.name == value->name; });
-    if (in_batch) {
-      f.explanation = "The batch was bad when the model got it: " + value->name + " holds " +
-                      bad_text(value->tensor) + samples + ". " + c.op_text(c.op_index()) +
-                      " is the first op on record that reads it; what made the batch is not on record.";
-      f.advice =
-          "Check samples for NaN and Inf when they are loaded, and after what is computed on them before the "
-          "model is called (a division by a standard deviation of 0); repair or drop these, and keep the "
-          "list of what was dropped.";
-    } else {
-      f.source = "the tensor as it was when the step first read it, stored in the snapshot";
-      f.explanation =
-          (is_target(c, value->slot)
-               ? "The target of the loss is not finite: it was bad when it was first read, by "
-               : "A tensor that the step did not compute was bad when it was first read, by ") +
-          c.op_text(c.op_index()) + ": it holds " + bad_text(value->tensor) + samples +
-          ". It is no weight or buffer of a model, nor was the model called with it: a target, a mask, or "
-          "something that the program keeps. What made it is not on record.";
-      f.advice =
-          "Find where this tensor is made or last written, and check it there before the step reads it.";
-      f.doubt = no_data_because(c);
-      if (f.doubt.empty() && !is_known_as_data(c, *value, f.poison))
-        f.doubt = "the program may have computed this tensor before the step, and that is not on record";
-    }
-  } else {
-    f.source = "the numbers as the program wrote them, stored in the snapshot";
-    f.explanation = "No op of the step made this value: the program put " + bad_text(value->tensor) +
-                    " into a new tensor (" + value->name + ") while the step ran. " +
-                    c.op_text(c.op_index()) + " reads it first.";
-    f.advice =
-        "These numbers were computed outside of PyTorch (in Python, NumPy or C++): check them for NaN and "
-        "Inf before the tensor is made of them.";
-    f.doubt = no_data_because(c);
-  }
+  const bool written = value->host_write != kNone, given = !written && is_given_to_model(c, *value);
+  (written ? say_of_written : given ? say_of_batch : say_of_outside)(c, *value, f);
+  if (!given) f.doubt = doubt_of_data(c, *value, f.poison);
   if (value->slot == kNone) return f;
   const OutsidePlace place{value->slot, value->host_write};
   f.wanted.push_back(replace_non_finite(c, place, value->name));

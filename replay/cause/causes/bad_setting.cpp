@@ -6,127 +6,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
+#include "probe/trace/op_numbers.h"
 #include "replay/case/origin.h"
 #include "replay/case/scale.h"
 #include "replay/case/values.h"
+#include "replay/cause/absurd_number.h"
 #include "replay/cause/cause.h"
 #include "replay/cause/numbers.h"
 #include "replay/verdict/numbers.h"
 
 namespace nanquest {
 namespace {
-
-/// The op's result is used by a softmax or a sigmoid within a few ops: it was a logit.
-bool is_logit(const Case& c, std::int32_t op) {
-  static const std::set<std::string> ends = {
-      "_softmax",    "_log_softmax",   "softmax",
-      "log_softmax", "sigmoid",        "log_sigmoid_forward",
-      "logsumexp",   "gumbel_softmax", "binary_cross_entropy_with_logits",
-      "multinomial"};
-  const std::set<std::int32_t> users = c.readers_within(op, 4);
-  return std::any_of(users.begin(), users.end(),
-                     [&](std::int32_t user) { return ends.count(plain_name(*c.row(user))) > 0; });
-}
-
-/// What is divided is the root of a second moment, or a moment: the divisor is a bias correction, 1 - beta^t.
-bool divides_a_moment(const Case& c, std::int32_t division) {
-  for (const Case::TensorArgument& a : c.tensor_arguments(division)) {
-    std::int32_t row = a.tensor, before = division;
-    for (int hops = 0; hops < 3; ++hops) {
-      const std::int32_t slot = c.doc().tensors[static_cast<std::size_t>(row)].slot;
-      if (slot != kNone &&
-          c.doc().slots[static_cast<std::size_t>(slot)].origin == SlotOrigin::optimizer_state)
-        return true;
-      const std::int32_t maker = c.producer(row, before);
-      const OpRow* op = c.row(maker);
-      if (!op || (plain_name(*op) != "sqrt" && plain_name(*op) != "clone")) break;
-      const auto arguments = c.tensor_arguments(maker);
-      if (arguments.empty()) break;
-      row = arguments.front().tensor, before = maker;
-    }
-  }
-  return false;
-}
-
-/// The result of `op` has fewer elements than its inputs.
-bool is_reduced(const Case& c, std::int32_t op) {
-  if (!c.row(op)) return false;
-  const OpValues& values = c.values(op);
-  const std::int64_t made =
-      values.outputs.empty() || !values.outputs[0].defined() ? 0 : values.outputs[0].numel();
-  const std::vector<at::Tensor> read = tensors_in(values.arguments);
-  return std::any_of(read.begin(), read.end(), [&](const at::Tensor& t) { return t.numel() > made; });
-}
-
-/// Another operand is a yes/no tensor: what an infinity does to a mask belongs to another cause.
-bool multiplies_a_mask(const Case& c, std::int32_t op, std::size_t position) {
-  const std::size_t n = c.values(op).arguments.size();
-  for (std::size_t i = 0; i < n; ++i)
-    if (i != position && is_selection(c, op, i)) return true;
-  return false;
-}
-
-struct Reason {
-  std::string what;    ///< "the temperature"
-  std::string reason;  ///< why no such number can be intended
-  double sane;
-  bool written = false;  ///< it was put into what the step computed, unchanged
-};
-
-/// A marker for missing values was put into what a model computed.
-std::optional<Reason> mark(const Case& c, std::int32_t at, const Number& n) {
-  if (std::isfinite(n.value) || works_on_data(c, at)) return std::nullopt;
-  if (!std::isnan(n.value) && at != c.op_index()) return std::nullopt;
-  return Reason{"the number that is written (" + role_of(c, at, n) + ")",
-                std::isnan(n.value) ? "it is not a number" : "it is infinite", 0, true};
-}
-
-/// Why this number can't be intended; nothing if it can.
-std::optional<Reason> absurd(const Case& c, std::int32_t at, const Number& n) {
-  const std::string op = plain_name(*c.row(at));
-  const bool update = c.row(at)->phase == Phase::optimizer;
-  const std::string argument = role_of(c, at, n);
-  const bool division = (op == "div" || op == "true_divide") && n.name == "other";
-  const bool multiplication = op == "mul" && (n.name == "other" || n.name == "self");
-  // In other ops these names may stand for a number that is written.
-  const bool factor =
-      ((op == "addcmul" || op == "addcdiv") && n.name == "value") || (op == "lerp" && n.name == "weight");
-  if (writes_marks(op)) return mark(c, at, n);
-  if (n.name == "ord" || n.name == "p" || n.name == "norm_type") return std::nullopt;
-  if (std::isnan(n.value))
-    return Reason{argument, "it is not a number", division || multiplication ? 1.0 : 0.0};
-  static const std::set<std::string> settings = {"alpha",  "beta",         "eps",       "momentum",
-                                                 "lr",     "beta1",        "beta2",     "value",
-                                                 "weight", "weight_decay", "dampening", "scale"};
-  if (std::isinf(n.value)) {
-    if (settings.count(n.name) && (update || factor || (n.name != "value" && n.name != "weight")))
-      return Reason{argument, "it is infinite", 0};
-    // A learning rate may have its sign turned before it multiplies an update.
-    if ((multiplication || op == "neg") && update) return Reason{argument, "it is infinite", 1};
-    if (multiplication && !multiplies_a_mask(c, at, n.position) && (n.tensor == kNone || n.value > 0))
-      return Reason{is_logit(c, at) ? "the factor of the logits (1 / temperature, " + argument + ")"
-                                    : "the factor (" + argument + ")",
-                    "it is infinite", 1};
-    if (op == "pow" && n.name == "exponent")
-      return Reason{"the exponent (" + argument + ")", "it is infinite", 1};
-    return std::nullopt;
-  }
-  if (n.name == "eps" && n.value < 0) return Reason{argument, "an epsilon below 0 protects nothing", 1e-5};
-  if ((n.name == "beta1" || n.name == "beta2") && (n.value >= 1 || n.value < 0))
-    return Reason{argument, "a beta must lie in [0, 1): with 1 the bias correction 1 - beta^t is 0", 0.9};
-  if (division && n.value == 0 && update && divides_a_moment(c, at))
-    return Reason{"the bias correction 1 - beta^t (" + argument + ")",
-                  "it is 0: a beta of 1, or no step counted", 0.1};
-  if (division && n.value == 0 && !update && is_logit(c, at))
-    return Reason{"the temperature (" + argument + ")", "logits are divided by it, and it is 0", 1};
-  // A sum may be divided by a count of zero; each element by itself is divided by a number that was chosen.
-  if (division && n.value == 0 && !update && n.tensor == kNone && is_real_number(c, at, "other") &&
-      !is_reduced(c, computed_by(c, at, "self")))
-    return Reason{"the divisor (" + argument + ")", "every element is divided by it, and it is 0", 1};
-  return std::nullopt;
-}
 
 /// The culprit, and the ops that made its inputs non-finite, a few ops back.
 std::vector<std::int32_t> suspects(const Case& c) {
@@ -148,7 +39,7 @@ void add_readers_of_number(const Case& c, std::vector<std::int32_t>& found) {
   std::vector<std::int32_t> open = {c.op_index()};
   for (std::size_t i = 0; i < open.size() && open.size() < 8; ++i)
     for (const std::int32_t reader : c.readers(open[i])) {
-      const bool moves = moves_elements(plain_name(*c.row(reader))) || c.is_one_of(reader, {"lift_fresh"});
+      const bool moves = moves_elements(c.row(reader)->name);
       const at::Tensor read = c.values(reader).bad_output();
       (moves && read.defined() && read.dim() == 0 ? open : found).push_back(reader);
     }
@@ -187,7 +78,7 @@ std::optional<Finding> examine_bad_setting(const Case& c, const Subject&) {
   add_readers_of_number(c, ops);
   for (const std::int32_t suspect : ops)
     for (const Number& n : numbers_of(c, suspect))
-      if (const auto why = absurd(c, suspect, n);
+      if (const auto why = why_absurd(c, suspect, n);
           why && (op == kNone || op == suspect) && alone(c, suspect, n.position))
         found.emplace_back(n, *why), op = suspect;
   if (found.size() != 1) return std::nullopt;

@@ -1,13 +1,16 @@
-// BAD_STATE: a weight, buffer or optimizer state was bad when the step began. Proof: the stored tensor. The
-// step that spoiled it came before this one, so this snapshot can't name it.
+// BAD_STATE: a weight, buffer or optimizer state was bad when the step began, or the program copied bad
+// numbers into it that no op computed. Proof: the stored tensor. What spoiled it came before, so this
+// snapshot can't name it.
 #include <ATen/ATen.h>
 
 #include <set>
 #include <string_view>
 
+#include "probe/trace/names.h"
 #include "probe/trace/origins.h"
 #include "replay/case/values.h"
 #include "replay/cause/cause.h"
+#include "replay/cause/known_data.h"
 #include "replay/cause/outside_value.h"
 #include "replay/verdict/numbers.h"
 
@@ -63,8 +66,57 @@ std::optional<Finding> negative_square(const Case& c) {
   return std::nullopt;
 }
 
+/// All copies of bad numbers that no op computed into what lives on, with zeros for these numbers.
+std::optional<Change> mended_copies(const Case& c) {
+  std::optional<Change> all;
+  int tensors = 0;
+  for (const OpId op : c.graph().ops()) {
+    if (!state_copied_into(c, op.row())) continue;
+    for (const TensorId row : c.graph().reads(op)) {
+      const OpId maker = c.graph().producer(row, op);
+      const bool by_host = maker && (c.graph().op(maker).flags & kOpHostWrite);
+      const SlotId slot = c.graph().slot(row);
+      if (!slot || !c.graph().bad(row) || (maker && !by_host)) continue;
+      Change one = replace_non_finite(c, {slot.row(), by_host ? maker.row() : kNone}, "it");
+      all = all ? together(std::move(*all), one) : std::move(one);
+      ++tensors;
+    }
+  }
+  if (!all) return std::nullopt;
+  const std::string what = " elements of what is copied into the program's state (" +
+                           count_text(tensors, "tensor") + ") replaced by zero";
+  all->text = "non-finite" + what;
+  if (!all->placebo.empty()) all->placebo_text = "as many finite" + what;
+  return all;
+}
+
+/// The program put bad numbers into a weight, a buffer or a moment: loaded, averaged or aggregated outside of
+/// PyTorch.
+std::optional<Finding> copied_in(const Case& c) {
+  const SlotId kept = state_copied_into(c, c.op_index());
+  const auto value = kept ? outside_value(c) : std::nullopt;
+  if (!value) return std::nullopt;
+  const SlotOrigin origin = state_origin(c, kept);
+  const std::string what = c.slot_text(kept.row()) + " (" + std::string(origin_name(origin)) + ")";
+  Finding f;
+  f.origin = from_word<Origin>(origin_name(origin));
+  f.phase = Phase::input;
+  f.source = "the numbers as they were copied, stored in the snapshot";
+  f.evidence.push_back({"non-finite in what is copied into " + what, bad_text(value->tensor)});
+  f.explanation = "The program put bad numbers into its own state: " + c.op_text(c.op_index()) + " copies " +
+                  bad_text(value->tensor) + " into " + what +
+                  ". No operation on record computed them: they were loaded, or computed outside of PyTorch "
+                  "(an average or an aggregate in NumPy).";
+  f.advice =
+      "Check what is loaded into a model before it is copied (isfinite), and keep the old values where it is "
+      "bad; look at what made these numbers (a mean over no clients, a division by a count of 0).";
+  if (auto change = mended_copies(c)) f.wanted.push_back(std::move(*change));
+  return f;
+}
+
 std::optional<Finding> examine_bad_state(const Case& c, const Subject&) {
   if (c.culprit().origin == word(Origin::op)) return negative_square(c);
+  if (c.culprit().origin == word(Origin::input)) return copied_in(c);
   const auto value = outside_value(c);
   if (!value || value->group == "batch") return std::nullopt;
   Finding f;
@@ -89,7 +141,7 @@ std::optional<Finding> examine_bad_state(const Case& c, const Subject&) {
 
 NANQUEST_CAUSE(bad_state) = {
     .label = Label::bad_state,
-    .origins = {Origin::op, Origin::parameter, Origin::buffer, Origin::optimizer_state},
+    .origins = {Origin::op, Origin::input, Origin::parameter, Origin::buffer, Origin::optimizer_state},
     .depth = Depth::operand,
     .examine = examine_bad_state,
 };

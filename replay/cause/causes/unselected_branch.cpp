@@ -1,7 +1,8 @@
 // UNSELECTED_BRANCH: the branch that where() (or a mask, or a maximum) discards still sends NaN back. Proof:
 // the branch was infinite or NaN in forward, the loss stays the same when its bad elements are replaced, and
 // backward sent them a gradient of exactly zero: zero times an infinite derivative is NaN; or everything is
-// finite with two other numbers in their place.
+// finite with two other numbers in their place. The infinity may have been given to the step: a bound, a
+// mark.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -10,35 +11,13 @@
 #include "replay/case/derivative.h"
 #include "replay/case/values.h"
 #include "replay/cause/cause.h"
+#include "replay/cause/culprit.h"
+#include "replay/cause/known_data.h"
+#include "replay/cause/outside_value.h"
 #include "replay/verdict/numbers.h"
 
 namespace nanquest {
 namespace {
-
-/// At most this many ops are searched for the place where the selection must come first.
-constexpr std::size_t kMaxBehind = 12;
-
-/// The ops from which `forward` was computed, element by element, whose derivative is not finite either: a
-/// selection after these comes too late for them. The nearest first.
-std::vector<std::int32_t> singular_behind(const Case& c, std::int32_t forward, const at::Tensor& mask) {
-  std::vector<std::int32_t> open = {forward}, found;
-  for (std::size_t i = 0; i < open.size() && open.size() < kMaxBehind; ++i)
-    for (const Case::TensorArgument& a : c.tensor_arguments(open[i])) {
-      const std::int32_t maker = c.producer(a.tensor, open[i]);
-      if (!c.row(maker) ||
-          at::IntArrayRef(c.doc().tensors[static_cast<std::size_t>(a.tensor)].sizes) != mask.sizes() ||
-          std::find(open.begin(), open.end(), maker) != open.end())
-        continue;
-      open.push_back(maker);
-      const std::vector<std::int32_t> derivative = derivative_ops(c, maker);
-      if (std::any_of(derivative.begin(), derivative.end(), [&](std::int32_t op) {
-            return c.graph().written_counts(OpId{op}).total() > 0 &&
-                   c.graph().read_counts(OpId{op}).total() == 0;
-          }))
-        found.push_back(maker);
-    }
-  return found;
-}
 
 Finding finding(const Case& c, std::int32_t forward, const at::Tensor& mask, const at::Tensor& bad) {
   Finding f;
@@ -108,7 +87,8 @@ bool is_taken_out(const Case& c, std::int32_t forward, const at::Tensor& mask) {
          count_true(at::logical_and(mask, at::logical_not(at::isnan(made)))) == 0;
 }
 
-std::optional<Finding> backward(const Case& c) {
+/// The culprit is an op of a derivative. `by_value`: as in loss_ignores.
+std::optional<Finding> backward(const Case& c, bool by_value = true) {
   const std::int32_t forward = c.forward_of(c.op_index());
   if (forward == kNone || c.calls(forward).size() != 1) return std::nullopt;
   const at::Tensor bad = bad_mask(c.values(c.op_index()).bad_output());
@@ -116,7 +96,7 @@ std::optional<Finding> backward(const Case& c) {
   if (count_true(bad) == 0 || !sent_zero(c, c.op_index(), bad, reduced)) return std::nullopt;
   const at::Tensor mask = elements_of(c, forward, bad, reduced);
   if (!mask.defined() || !is_undefined_there(c, forward, mask) ||
-      !(is_taken_out(c, forward, mask) || loss_ignores(c, forward, mask)))
+      !(is_taken_out(c, forward, mask) || loss_ignores(c, forward, mask, by_value)))
     return std::nullopt;
   Finding f = finding(c, forward, mask, bad);
   f.op = first_nan(c, forward);
@@ -164,7 +144,35 @@ std::optional<Finding> forward(const Case& c) {
   return f;
 }
 
+/// The program was given infinities as bounds or marks, and throws away what it computes of them: the
+/// derivative that sends it back does the harm, and not the data. What a model is called with must be thrown
+/// away whatever it is: a maximum of data that holds an infinity is no sign that it was meant.
+std::optional<Finding> of_outside(const Case& c) {
+  const auto value = outside_value(c);
+  if (!value || !c.whole(Precision::as_recorded).loss_finite ||
+      count_true(at::isnan(wide(value->tensor))) > 0)
+    return std::nullopt;
+  for (const OpId op : c.graph().ops()) {
+    if (c.graph().op(op).phase != Phase::backward || c.graph().written_counts(op).nan == 0 ||
+        c.graph().read_counts(op).nan > 0)
+      continue;
+    SnapshotDoc doc = c.doc();
+    blame_suspect(doc, {op, {}, {.nan = true}});
+    const Case there = c.with(std::move(doc));
+    auto f = backward(there, /*by_value=*/!is_given_to_model(c, *value));
+    const std::int32_t forward = there.forward_of(op.row());
+    if (!f || !ancestors(c.graph(), OpId{forward})[OpId{c.op_index()}]) return std::nullopt;
+    if (f->op == kNone) f->op = op.row();
+    f->origin = Origin::op;
+    f->phase = Phase::backward;
+    f->evidence.push_back({"infinities that the step was given in " + value->name, bad_text(value->tensor)});
+    return f;
+  }
+  return std::nullopt;
+}
+
 std::optional<Finding> examine_unselected_branch(const Case& c, const Subject&) {
+  if (c.culprit().origin == word(Origin::input)) return c.op() ? of_outside(c) : std::nullopt;
   const OpValues& values = c.values(c.op_index());
   if (!c.op() || values.outputs.empty() || !values.bad_output().is_floating_point()) return std::nullopt;
   return c.op()->phase == Phase::backward ? backward(c) : forward(c);
@@ -174,7 +182,7 @@ std::optional<Finding> examine_unselected_branch(const Case& c, const Subject&) 
 
 NANQUEST_CAUSE(unselected_branch) = {
     .label = Label::unselected_branch,
-    .origins = {Origin::op},
+    .origins = {Origin::op, Origin::input},
     .phases = {Phase::forward, Phase::backward},
     .depth = Depth::use,
     .examine = examine_unselected_branch,

@@ -182,16 +182,17 @@ void expect_open(const Verdict& v, const std::string& why) {
   EXPECT_NE(v.explanation.find(why), std::string::npos) << v.explanation;
 }
 
-TEST(BadData, NumbersCopiedIntoAWeightMayBeAStateThatWasLoaded) {
-  const at::Tensor w = leaf(at::ones({4}));
-  expect_open(testing::trained(w,
-                               [&] {
-                                 {
-                                   const at::NoGradGuard no_grad;
-                                   w.copy_(host_numbers(static_cast<float>(kNaN)));
-                                 }
-                                 return w.square().sum();
-                               })
+TEST(BadData, NumbersCopiedIntoABufferInAModuleMayBeAStateThatWasLoaded) {
+  const at::Tensor w = leaf(at::ones({4})), bank = at::ones({4});
+  StepState state;
+  state.parameters = {{"w", w}};
+  state.buffers = {{"bank", bank}};
+  expect_open(testing::backward_of(state,
+                                   [&] {
+                                     const ModuleScope inside("memory");
+                                     bank.copy_(host_numbers(static_cast<float>(kNaN)));
+                                     return (w * bank).sum();
+                                   })
                   .verdict(),
               "copied into");
 }

@@ -110,6 +110,44 @@ TEST(BadSetting, ABetaOfOne) {
   EXPECT_EQ(f.label, Label::bad_setting) << f.explanation;
 }
 
+/// A program's own update, with moments that no optimizer knows.
+TEST(BadSetting, ABetaOfOneInAnUpdateByHand) {
+  const double correction = 0;  // 1 - beta^t
+  const at::Tensor kept = at::tensor({0.f, 1.f, 2.f});
+  for (const auto& update : std::vector<std::function<void(const at::Tensor&, const at::Tensor&)>>{
+           [&](const at::Tensor&w, const at::Tensor&m) {
+             m.mul_(1.0).add_(w.grad(), 0.0);
+             w.sub_(m / correction * 0.1);
+           },
+           [&](const at::Tensor&w, const at::Tensor&m) {
+             const at::Tensor next = m * 1.0 + w.grad() * 0.0;
+             w.sub_(next / correction * 0.1);
+           },
+           [&](const at::Tensor&w, const at::Tensor&m) {
+             m.mul_(1.0).addcmul_(w.grad(), w.grad(), 0.0);
+             w.addcdiv_(w.grad(), (m.to(at::kDouble) / correction).sqrt().add(1e-8).to(at::kFloat), -0.1);
+           },
+           [&](const at::Tensor&w, const at::Tensor&m) {
+             m.lerp_(w.grad(), 0.0);
+             w.sub_(at::_foreach_div(std::vector<at::Tensor>{m}, correction)[0]);
+           }}) {
+    const at::Tensor m = kept.clone();
+    const Finding f = updated([&](const at::Tensor& w, const at::Tensor&) { update(w, m); });
+    EXPECT_EQ(f.label, Label::bad_setting) << f.explanation;
+    EXPECT_NE(f.explanation.find("bias correction"), std::string::npos) << f.explanation;
+  }
+}
+
+/// A norm that the host read, or a scale, is computed.
+TEST(BadSetting, AGradientOrAWeightDividedByZeroIsNot) {
+  for (const auto& update : std::vector<std::function<void(const at::Tensor&)>>{
+           [](const at::Tensor& w) { w.sub_(w.grad() / 0.0); },
+           [](const at::Tensor& w) { w.copy_(w / 0.0); }}) {
+    const Finding f = updated([&](const at::Tensor& w, const at::Tensor&) { update(w); });
+    EXPECT_EQ(f.label, Label::div_zero) << f.explanation;
+  }
+}
+
 TEST(BadSetting, ATemperatureOfZero) {
   const at::Tensor w = leaf(at::randn({2, 4}));
   StepState state;

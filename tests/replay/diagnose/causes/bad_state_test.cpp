@@ -82,6 +82,62 @@ TEST(BadState, MomentsInAnUpdateAndOverLists) {
   }
 }
 
+/// Loaded, or aggregated in NumPy: no operation computed the numbers, and they are a weight from then on.
+TEST(BadState, WhatTheProgramCopiesIntoItsState) {
+  const at::Tensor bad = at::tensor({1.f, std::numeric_limits<float>::quiet_NaN()});
+  const auto verdict =
+      [](const std::function<void(const at::Tensor&, const at::Tensor&, const at::Tensor&)>& load) {
+        const at::Tensor w = leaf(at::ones({2})), bias = leaf(at::ones({2})), mean = at::zeros({2});
+        StepState state;
+        state.parameters = {{"w", w}, {"bias", bias}};
+        state.buffers = {{"mean", mean}};
+        return testing::backward_of(state,
+                                    [&] {
+                                      {
+                                        const at::NoGradGuard no_grad;
+                                        load(w, bias, mean);
+                                      }
+                                      return ((w - mean) * 3 + bias).square().sum();
+                                    })
+            .verdict();
+      };
+  const auto expect = [](const Verdict& v, Origin origin, const std::string& name) {
+    EXPECT_EQ(v.cause, Label::bad_state) << v.explanation;
+    EXPECT_EQ(v.origin, origin);
+    EXPECT_EQ(v.phase, Phase::input);
+    EXPECT_NE(v.explanation.find(name), std::string::npos) << v.explanation;
+    EXPECT_TRUE(v.fix.has_value()) << v.explanation;
+  };
+  const at::Tensor other = bad.clone();
+  expect(verdict([&](const at::Tensor& w, const at::Tensor& bias, const at::Tensor&) {
+           w.copy_(bad);
+           bias.copy_(other);
+         }),
+         Origin::parameter, "into w (parameter)");
+  expect(verdict([&](const at::Tensor& w, const at::Tensor&, const at::Tensor&) {
+           w.copy_(bad.to(at::kDouble).to(at::kFloat));
+         }),
+         Origin::parameter, "into w (parameter)");
+  expect(verdict([&](const at::Tensor&, const at::Tensor&, const at::Tensor& mean) { mean.copy_(bad); }),
+         Origin::buffer, "into mean (buffer)");
+}
+
+TEST(BadState, ABadBatchThatIsCopiedIntoAFixedPlaceIsNot) {
+  const at::Tensor w = leaf(at::ones({2})), place = at::zeros({2});
+  const at::Tensor x = at::tensor({1.f, std::numeric_limits<float>::quiet_NaN()});
+  StepState state;
+  state.parameters = {{"w", w}};
+  state.batch = {{"x", x}};
+  EXPECT_EQ(testing::backward_of(state,
+                                 [&] {
+                                   place.copy_(x);
+                                   return (w * place).sum();
+                                 })
+                .finding()
+                .label,
+            Label::bad_data);
+}
+
 TEST(BadState, ABadBatchIsNot) {
   const at::Tensor w = leaf(at::ones({3}));
   at::Tensor x = at::ones({3});

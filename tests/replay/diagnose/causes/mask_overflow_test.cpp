@@ -87,6 +87,57 @@ TEST(MaskOverflow, ScaledAfterwardsAndInABatchedProduct) {
                 Label::mask_overflow, "aten::baddbmm");
 }
 
+/// How far each result lies from the mean of all: NaN if one is infinite.
+at::Tensor spread(const at::Tensor& results) {
+  const at::Tensor wide = results.to(at::kFloat);
+  return ((wide - wide.mean()) / (wide.std() + 1)).pow(3).sum();
+}
+
+at::Tensor second_row_hidden() {
+  at::Tensor hidden = at::zeros({2, 3}, at::kBool);
+  hidden.select(0, 1).fill_(true);
+  return hidden;
+}
+
+TEST(MaskOverflow, ConstantsThatAreSummedUp) {
+  const at::Tensor scores = leaf(at::randn({2, 3})), hidden = second_row_hidden();
+  const double least = -std::numeric_limits<float>::max();
+  const auto picked = [&](double constant) {
+    return std::get<0>(scores.unsqueeze(2).masked_fill(hidden.unsqueeze(2), constant).max(2));
+  };
+  expect_healed(trained(scores, [&] { return spread(picked(least).sum(1)); }), Label::mask_overflow,
+                "aten::sum");
+  expect_healed(trained(scores, [&] { return spread(at::where(hidden, least, scores).mean(1)); }),
+                Label::mask_overflow, "aten::mean");
+  expect_healed(
+      trained(scores, [&] { return spread(scores.to(at::kHalf).masked_fill(hidden, -65504.0).sum(1)); }),
+      Label::mask_overflow, "aten::sum");
+  expect_healed(
+      trained(scores, [&] { return spread(scores.to(at::kBFloat16).masked_fill(hidden, -3e38).cumsum(1)); }),
+      Label::mask_overflow, "aten::cumsum");
+}
+
+TEST(MaskOverflow, ConstantsInAProductOrAPower) {
+  const at::Tensor scores = leaf(at::randn({2, 3})), hidden = second_row_hidden();
+  expect_healed(trained(scores,
+                        [&] {
+                          return spread(at::mm(scores.masked_fill(hidden, -3e38), at::ones({3, 2})));
+                        }),
+                Label::mask_overflow, "aten::mm");
+  expect_healed(trained(scores, [&] { return spread(scores.masked_fill(hidden, -1e30).pow(2).mean(1)); }),
+                Label::mask_overflow, "aten::pow");
+}
+
+TEST(MaskOverflow, ASumOfWhatWasComputedIsNone) {
+  const at::Tensor w = leaf(at::full({2, 3}, -40000.f)), hidden = second_row_hidden();
+  // Too large without the mask as well; a bound is no mask.
+  for (const auto& sum : std::vector<std::function<at::Tensor()>>{
+           [&] { return w.to(at::kHalf).sum(1); },
+           [&] { return w.to(at::kHalf).masked_fill(hidden, -1e4).sum(1); },
+           [&] { return (w * 3).clamp(-40000, 0).to(at::kHalf).sum(1); }})
+    expect_cause(trained(w, [&] { return spread(sum()); }), Label::fp16_overflow, "aten::sum");
+}
+
 TEST(MaskOverflow, DataThatAloneIsTooLargeIsNotTheMask) {
   const at::Tensor w = leaf(at::full({2, 3}, 60000.f));
   expect_cause(trained(w,

@@ -166,6 +166,42 @@ TEST(UnselectedBranch, ASlopeThatIsInfiniteWhereForwardIsFiniteIsNot) {
   }
 }
 
+/// The step was given infinities as bounds or marks, and throws away what it computes of them.
+TEST(UnselectedBranch, InfinitiesThatAreMeantAndThrownAway) {
+  const at::Tensor w = leaf(at::tensor({1.f, 5.f, 2.f}));
+  const float inf = std::numeric_limits<float>::infinity();
+  const at::Tensor upper = at::tensor({inf, 3.f, 4.f}), start = at::tensor({-inf, 1.f, 2.f}),
+                   none = at::zeros({3});
+  for (const auto& f : std::vector<std::function<at::Tensor()>>{
+           [&] { return at::where(w > upper, (w - upper).square(), none); },
+           [&] { return at::where(start > 0, at::exp(w - start), none); },
+           [&] { return (w * upper).masked_fill(at::isinf(upper), 0); },
+           [&] {
+             return (w.to(at::kHalf) * upper.to(at::kHalf)).index({at::tensor({1, 2}, at::kLong)});
+           },
+           [&] { return at::minimum(w * upper, at::full({3}, 30.f)); }}) {
+    const Finding finding = found_in(w, [&] { return f().sum(); });
+    EXPECT_EQ(finding.label, Label::unselected_branch) << finding.explanation;
+    EXPECT_EQ(finding.origin, Origin::op);
+    EXPECT_EQ(finding.phase, Phase::backward);
+  }
+}
+
+TEST(UnselectedBranch, InfinitiesOfDataThatAreUsedAreNot) {
+  const at::Tensor w = leaf(at::tensor({1.f, 5.f, 2.f}));
+  const at::Tensor x = at::tensor({std::numeric_limits<float>::infinity(), 3.f, 4.f});
+  const auto label = [&](const std::function<at::Tensor()>& f) {
+    StepState state;
+    state.parameters = {{"w", w}};
+    state.batch = {{"x", x}};
+    return testing::backward_of(state, [&] { return f().sum(); }).finding().label;
+  };
+  EXPECT_EQ(label([&] { return (w - x).square(); }), Label::bad_data);
+  EXPECT_EQ(label([&] { return at::tanh(w * x); }), Label::bad_data)
+      << "a saturating function selects nothing";
+  EXPECT_EQ(label([&] { return at::minimum(w * x, at::full({3}, 30.f)); }), Label::bad_data);
+}
+
 TEST(UnselectedBranch, BadBatchUnderAMaskIsNot) {
   const at::Tensor w = leaf(at::ones({2}));
   at::Tensor x = at::tensor({testing::kNaN, 1.0}).to(at::kFloat);
