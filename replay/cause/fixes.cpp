@@ -218,14 +218,24 @@ class Search {
   bool is_near(const Change& change) {
     RunOptions here = change.options;
     here.keep = case_.doc().gradients;
-    const Nearness n = nearness(case_.graph(), case_.whole(Precision::as_recorded), case_.run(here),
-                                reference(change.options));
+    const auto distance = [&](const RunResult& run, const RunResult& exact) {
+      return nearness(case_.graph(), case_.whole(Precision::as_recorded), run, exact);
+    };
+    const Nearness n = distance(case_.run(here), reference(change.options));
     if (!n.known) {
       out_.notes.push_back("how near the step with \"" + change.text +
                            "\" is to fp64: it isn't finite there, or can't be run");
       return true;
     }
-    const std::string why = why_not_near(n, nearness_limits(case_.graph()));
+    const NearnessLimits limits = nearness_limits(case_.graph());
+    std::string why = why_not_near(n, limits);
+    // Where a number rounds, or which of two is larger, may be decided otherwise in fp64.
+    if (Choices choices(case_.graph()); !why.empty() && choices.any() && case_.has_time()) {
+      choices.keep_in(here);
+      const RunResult run = case_.run(here);
+      const RunOptions exact = choices.put_into(in_fp64(case_.graph(), change.options));
+      why = why_not_near(distance(run, case_.run(exact)), limits);
+    }
     if (!why.empty()) out_.tried.back().not_a_fix = why;
     return why.empty();
   }

@@ -5,6 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <memory>
+
+#include "probe/base/one_of.h"
+#include "probe/trace/op_numbers.h"
 
 namespace nanquest {
 namespace {
@@ -44,6 +48,35 @@ void compare_ops(const TraceGraph& graph, const RunResult& recorded, const RunRe
   }
 }
 
+bool rounds(const OpRow& op) {
+  return is_one_of(plain_name(op.name), {"round", "floor", "ceil", "trunc"});
+}
+
+bool compares(const OpRow& op) {
+  return is_one_of(plain_name(op.name), {"ge", "gt", "le", "lt", "eq", "ne"});
+}
+
+/// By how much of themselves two numbers that `op` compares may differ through rounding.
+double spacing(const TraceGraph& graph, OpId op) {
+  double far = 1e-5;
+  for (const TensorId row : graph.reads(op))
+    if (dtype_is_float(graph.tensor(row).dtype) && dtype_size(graph.tensor(row).dtype) <= 2) far = 2e-2;
+  return far;
+}
+
+/// Where the two operands of a comparison are equal but for rounding; undefined if they can't be compared so.
+at::Tensor are_tied(const std::vector<c10::IValue>& stack, double far) {
+  const auto wide = [&](std::size_t i) {
+    if (i >= stack.size()) return at::Tensor();
+    if (stack[i].isScalar()) return at::scalar_tensor(stack[i].toScalar(), at::kDouble);
+    return stack[i].isTensor() && stack[i].toTensor().defined() ? stack[i].toTensor().to(at::kDouble)
+                                                                : at::Tensor();
+  };
+  const at::Tensor a = wide(0), b = wide(1);
+  if (!a.defined() || !b.defined()) return {};
+  return (a - b).abs() <= at::maximum(a.abs(), b.abs()) * far;
+}
+
 std::string number(double x) {
   char text[32];
   std::snprintf(text, sizeof text, "%.2g", x);
@@ -71,6 +104,49 @@ RunOptions in_fp64(const TraceGraph& graph, const RunOptions& change) {
   for (OpId op = first; op < graph.end(); op = OpId{op.row() + 1})
     exact.edit.op_precision[op.row()] = Precision::fp64;
   return exact;
+}
+
+Choices::Choices(const TraceGraph& graph) : graph_(graph) {
+  for (const OpId op : graph.ops())
+    if (rounds(graph.op(op)) || compares(graph.op(op))) ops_.push_back(op);
+}
+
+void Choices::keep_in(RunOptions& options) {
+  for (const OpId op : ops_)
+    options.edit.output_edit[op.row()] =
+        [this, op = op.row(), before = options.edit.output_edit[op.row()]](std::vector<at::Tensor>& written) {
+          if (before) before(written);
+          std::vector<at::Tensor>& kept = kept_[op];
+          kept.clear();
+          for (const at::Tensor& t : written)
+            kept.push_back(t.defined() ? t.to(at::kDouble, false, /*copy=*/true) : at::Tensor());
+        };
+}
+
+RunOptions Choices::put_into(RunOptions reference) const {
+  for (const auto& [op, kept] : kept_) {
+    const auto tied = std::make_shared<at::Tensor>();
+    if (compares(graph_.op(OpId{op})))
+      reference.edit.op_edit[op] = [tied, far = spacing(graph_, OpId{op}),
+                                    before = reference.edit.op_edit[op]](std::vector<c10::IValue>& stack) {
+        if (before && before(stack)) return true;
+        *tied = are_tied(stack, far);
+        return false;
+      };
+    reference.edit.output_edit[op] =
+        [tied, kept = kept, before = reference.edit.output_edit[op]](std::vector<at::Tensor>& written) {
+          if (before) before(written);
+          for (std::size_t i = 0; i < written.size() && i < kept.size(); ++i) {
+            const at::Tensor &t = written[i], &other = kept[i];
+            if (!t.defined() || !other.defined() || t.sizes() != other.sizes()) continue;
+            if (t.is_floating_point())
+              t.copy_(at::where((t - other).abs() <= 1, other.to(t.scalar_type()), t));
+            else if (tied->defined() && tied->sizes() == t.sizes())
+              t.copy_(at::where(*tied, other.to(t.scalar_type()), t));
+          }
+        };
+  }
+  return reference;
 }
 
 Nearness nearness(const TraceGraph& graph, const RunResult& recorded, const RunResult& run,

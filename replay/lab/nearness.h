@@ -1,7 +1,9 @@
 /// nearness: is a step that a change made finite also right? Compared with the same changed step in fp64.
 #pragma once
 
+#include <map>
 #include <string>
+#include <vector>
 
 #include "probe/trace/graph.h"
 #include "replay/trace/replayer.h"
@@ -28,6 +30,25 @@ NearnessLimits nearness_limits(const TraceGraph& graph);
 /// the first op that they reach (what came before is the recorded step's, with its rounding); all of it in
 /// fp64 if only formats are changed.
 RunOptions in_fp64(const TraceGraph& graph, const RunOptions& change);
+
+/// What a run decided where rounding decides: the results of round, floor, ceil and trunc, and of
+/// comparisons.
+class Choices {
+ public:
+  explicit Choices(const TraceGraph& graph);
+  /// False if the step decides nothing.
+  bool any() const { return !ops_.empty(); }
+  /// Lets `options` keep the results of these ops; this must outlive the run.
+  void keep_in(RunOptions& options);
+  /// `reference` with these results: numbers that were rounded to the neighbour, and comparisons of numbers
+  /// that differ by no more than rounding. Either side is right there, and neither is an error.
+  RunOptions put_into(RunOptions reference) const;
+
+ private:
+  const TraceGraph& graph_;
+  std::vector<OpId> ops_;
+  std::map<std::int32_t, std::vector<at::Tensor>> kept_;
+};
 
 /// Compares `run`, the step with a change, with `reference`, its run `in_fp64`; both with their gradients
 /// kept. `recorded` is the step as recorded.

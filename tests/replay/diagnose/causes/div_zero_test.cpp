@@ -21,6 +21,22 @@ TEST(DivZero, ItsSampleIsExplainedAndTheFixIsVerified) {
                                       .poison = {1}});
 }
 
+/// Weights in steps of a scale, which is 0 for a row of zeros. Half of them lie half-way between two steps,
+/// where fp32 and fp64 round to different sides: no reason against what mends the division.
+TEST(DivZero, AFixIsRightWhereRoundingFallsToTheOtherSide) {
+  at::Tensor values = (at::arange(24) + 0.5f).view({3, 8}) * 0.1f;
+  values[1].zero_();
+  const at::Tensor w = leaf(values);
+  const Verdict v = trained(w, [&] {
+                      const at::Tensor scale = (w.detach().amax(1, true) > 0) * 0.1f;
+                      const at::Tensor steps = w / scale;
+                      return (((steps.round() - steps).detach() + steps) * scale - 1).pow(3).sum();
+                    }).verdict();
+  EXPECT_EQ(v.cause, Label::div_zero) << v.explanation;
+  ASSERT_TRUE(v.fix.has_value());
+  EXPECT_EQ(testing::tried(v, "zeros replaced by one").not_a_fix, "");
+}
+
 TEST(DivZero, ZeroOverZeroIsSaid) {
   const at::Tensor w = leaf(at::tensor({1.f, 2.f}));
   const at::Tensor count = at::tensor({0.f, 3.f});
