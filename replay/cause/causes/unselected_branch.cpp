@@ -144,12 +144,20 @@ std::optional<Finding> forward(const Case& c) {
   return f;
 }
 
+/// `op`, or one that it was computed from, reads this memory.
+bool is_made_of(const Case& c, std::int32_t op, std::int32_t slot) {
+  const PerRow<OpRow, bool> behind = ancestors(c.graph(), OpId{op});
+  const auto& reads = c.graph().reads(SlotId{slot});
+  return std::any_of(reads.begin(), reads.end(),
+                     [&](const TraceGraph::Read& read) { return behind[read.op]; });
+}
+
 /// The program was given infinities as bounds or marks, and throws away what it computes of them: the
 /// derivative that sends it back does the harm, and not the data. What a model is called with must be thrown
 /// away whatever it is: a maximum of data that holds an infinity is no sign that it was meant.
 std::optional<Finding> of_outside(const Case& c) {
   const auto value = outside_value(c);
-  if (!value || !c.whole(Precision::as_recorded).loss_finite ||
+  if (!value || value->slot == kNone || !c.whole(Precision::as_recorded).loss_finite ||
       count_true(at::isnan(wide(value->tensor))) > 0)
     return std::nullopt;
   for (const OpId op : c.graph().ops()) {
@@ -161,7 +169,7 @@ std::optional<Finding> of_outside(const Case& c) {
     const Case there = c.with(std::move(doc));
     auto f = backward(there, /*by_value=*/!is_given_to_model(c, *value));
     const std::int32_t forward = there.forward_of(op.row());
-    if (!f || !ancestors(c.graph(), OpId{forward})[OpId{c.op_index()}]) return std::nullopt;
+    if (!f || !is_made_of(c, forward, value->slot)) return std::nullopt;
     if (f->op == kNone) f->op = op.row();
     f->origin = Origin::op;
     f->phase = Phase::backward;
