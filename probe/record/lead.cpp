@@ -35,6 +35,14 @@ class Joiner {
                    std::make_move_iterator(rows.end()));
   }
 
+  /// Notes where the step's own first values of the memory are that these ops write to.
+  void note_found() {
+    std::string text;
+    for (const auto& [slot, path] : paths_)
+      text += (text.empty() ? "" : ";") + std::to_string(slot.row()) + " " + path;
+    if (!text.empty()) step_.doc.environment[kLeadFound] = std::move(text);
+  }
+
   /// What the step found in the memory proves that these ops made it.
   void prove(SlotId slot) {
     const TraceGraph::Write& last = search_.graph().writes(slot).back();
@@ -71,6 +79,7 @@ class Joiner {
       return known;
     } else if (const at::Tensor* const now = data_at(step_, get(doc, known).data)) {
       found_.emplace(slot, *now);
+      paths_.emplace(known, get(doc, known).data);
     }
     Slot& memory = get(doc, known);
     if (search_.is_made_between(slot)) {
@@ -148,6 +157,7 @@ class Joiner {
   std::vector<SlotId> slots_;                  ///< by slot of the step before
   std::map<std::int32_t, std::int32_t> rows_;  ///< of tensors
   std::map<SlotId, at::Tensor> found_;         ///< what the present step found there
+  std::map<SlotId, std::string> paths_;        ///< by slot of the present step: where that is kept
 };
 
 }  // namespace
@@ -170,6 +180,7 @@ std::int32_t add_lead(Recording& step, const LeadSource& source) {
   Joiner joiner(step, source, search);
   joiner.add(ops);
   for (const SlotId slot : made) joiner.prove(slot);
+  joiner.note_found();
   step.doc.basis = "survivors";
   step.doc.culprit = {};
   step.doc.twin = {};

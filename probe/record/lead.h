@@ -28,8 +28,8 @@ struct LeadSource {
 /// Puts such ops before those of `step`, whose tables are complete. Returns their number: 0 if what is bad
 /// was bad before, if a constant of the program made it so, or if these ops can't be run again from what is
 /// recorded. The number is also noted in the environment (kLeadOps), unless it is 0 and bad values may have
-/// come from there all the same. With such ops the step has no twin and no culprit, and is compared by what
-/// was alive.
+/// come from there all the same; where the step's own first values are is noted too (kLeadFound). With such
+/// ops the step has no twin and no culprit, and is compared by what was alive.
 std::int32_t add_lead(Recording& step, const LeadSource& source);
 
 }  // namespace nanquest::record

@@ -31,7 +31,7 @@ int recorded_number(const SnapshotDoc& doc, const std::string& key, int otherwis
 /// memory was on the CPU only.
 bool beside_the_point(const std::string& key, bool cpu_alone) {
   if (key.starts_with("autocast_")) return true;  // casts are ops of the trace; replay runs without autocast
-  if (tells_of_ranks(key) || tells_of_spike(key) || key == kLeadOps) return true;
+  if (tells_of_ranks(key) || tells_of_spike(key) || key == kLeadOps || key == kLeadFound) return true;
   return cpu_alone && (key.ends_with("_cudnn") || key.ends_with("_cublas"));
 }
 

@@ -15,6 +15,7 @@
 #include "probe/trace/culprit.h"
 #include "probe/trace/phases.h"
 #include "replay/trace/environment.h"
+#include "replay/trace/lead.h"
 #include "replay/trace/replayer_state.h"
 #include "replay/trace/statistics.h"
 
@@ -135,6 +136,10 @@ SnapshotDoc Replayer::Impl::filled_in() {
 }
 
 void Replayer::Impl::complete() {
+  if (auto without = trace::without_refuted_lead(*this)) {
+    unled = std::move(without);
+    planned = trace::make_plan(recorded());
+  }
   const SnapshotDoc& doc = recorded();
   const bool lacks = doc.culprit.op == kNone && doc.culprit.value.empty() && lacks_statistics(doc);
   if (!lacks && !doc.culprit.value.empty() && was_filled(doc)) planned->unwritten = kFill;

@@ -25,11 +25,12 @@ struct Replayer::Impl {
   std::optional<trace::TracePlan> planned;
   mutable std::map<std::string, at::Tensor> data;  ///< given, or read so far
 
+  std::optional<SnapshotDoc> unled;   ///< the recorded tables without ops that a run refuted (lead.h)
   std::optional<SnapshotDoc> filled;  ///< with statistics, if the recorded one has none
 
   const trace::TracePlan& plan() const { return *planned; }
   /// The tables as they were recorded. `doc` has the same rows, maybe with statistics that replay added.
-  const SnapshotDoc& recorded() const { return reader ? reader->doc() : own_doc; }
+  const SnapshotDoc& recorded() const { return unled ? *unled : reader ? reader->doc() : own_doc; }
   const SnapshotDoc& doc() const { return filled ? *filled : recorded(); }
   /// Fills statistics and culprit of a trace that has neither (statistics.h).
   void complete();

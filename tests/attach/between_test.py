@@ -59,6 +59,19 @@ for step in range(6):
 """
 
 
+# The sum is finite; NumPy puts the NaN into its memory.
+OVERWRITTEN = """
+rewards = torch.ones(4)
+for step in range(6):
+    returns = rewards + step
+    if step == 4: returns.numpy()[2] = float("nan")
+    loss = -(model(torch.randn(7, 5)).mean() * returns).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
 class BetweenTest(AttachTest):
     def verdict(self, body, level, *options):
         script = self.scratch / "program.py"
@@ -87,6 +100,12 @@ class BetweenTest(AttachTest):
         for level in by_day(("trace",), ("watch",)):
             verdict = self.verdict(MASK, level, *ALWAYS)
             self.assertEqual((verdict["culprit"]["op"], verdict["cause"]), ("aten::sqrt", "DOMAIN"), verdict)
+
+    def test_what_the_host_writes_over_a_result_is_not_its_operations(self):
+        for level in by_day(("trace",), ("watch",)):
+            verdict = self.verdict(OVERWRITTEN, level, *ALWAYS)
+            self.assertEqual((verdict["cause"], verdict["origin"]), ("UNKNOWN", "input"), verdict)
+            self.assertIn("1 NaN of 4 elements", verdict["explanation"])
 
     def test_where_they_are_not_on_record_it_is_left_open(self):
         verdict = self.verdict(ADVANTAGES.replace("    a = (a - a.mean())", LONG + "    a = (a - a.mean())"), "trace")

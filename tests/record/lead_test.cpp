@@ -105,6 +105,21 @@ TEST(Lead, WhatWasBadBeforeOrIsMeantStaysOutside) {
   }
 }
 
+/// As `a.numpy()[1] = nan` after `a = b * 2`: the product is on record, and not what came after it.
+TEST(Lead, WhatTheHostWroteAfterwardsIsNoResultOfTheseOps) {
+  Led training;
+  SnapshotDoc doc = training.after([&] {
+    training.factor = training.held.slice(0, 0, 3).view({1, 3}) * 2;
+    training.factor.data_ptr<float>()[1] = NAN;
+  });
+  training.expect_same_bits();
+  EXPECT_EQ(lead_ops(doc), kNone);
+  (void)find_culprit(doc);
+  EXPECT_EQ(doc.culprit.origin, "input");
+  EXPECT_EQ(doc.culprit.count, 1u);
+  EXPECT_EQ(culprit_op(doc).name, "aten::mul");
+}
+
 TEST(Lead, NothingOfItIsThereWhereAllIsFinite) {
   Led training;
   const SnapshotDoc doc = training.after([&] {
