@@ -16,6 +16,7 @@ struct Update {
   bool scale_overflow = false;  ///< a loss scaler found an overflow and keeps this update from being made
   at::Tensor scale = {},
              found_inf = {};  ///< where a device holds these two: read together with the gradients
+  bool takes_word = false;    ///< the optimizer can leave this update out on the device (gate_word)
 };
 
 /// Places of the numbers that a look reads beside the gradients.
@@ -29,9 +30,11 @@ struct Awaited {
   Losses losses;
   double clip_norm =
       StepFigures::kUnknown;  ///< of the gradients before they were clipped, where it is on the CPU
+  bool one_norm = true;       ///< clipping did not find several, of which the look has the largest
   bool norm_bad = false;      ///< known before the look
   std::uint64_t trained = 0;  ///< which weights it updates (ProgramTensors::trained)
   bool joins = false;         ///< another optimizer has written in this step
+  bool withheld = false;      ///< if it is bad, the device leaves its update out
   bool graph_ran = false;     ///< a captured graph was replayed in this step
 };
 

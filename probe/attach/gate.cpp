@@ -18,7 +18,8 @@ Awaited AttachSession::look_at_gradients(const Update& update) {
   it.losses = losses_;
   it.norm_bad = norm_bad_;
   it.trained = tensors_.trained();
-  if (norm_.defined() && norm_.is_cpu() && norm_.numel() == 1) it.clip_norm = norm_.item().toDouble();
+  it.one_norm = norms_ == 1;
+  if (norm_.defined() && norm_.is_cpu() && it.one_norm) it.clip_norm = norm_.item().toDouble();
   it.graph_ran = graph_ran_in_ == it.step;
   const at::Tensor norm = norm_.defined() && !norm_.is_cpu() ? norm_ : at::Tensor();
   gate_.start(it.look, 1.0, {losses_.total(), norm, update.scale, update.found_inf});
@@ -47,8 +48,19 @@ bool AttachSession::may_come_later(const Awaited& look) {
   return false;
 }
 
+bool AttachSession::withholds(Awaited& look) {
+  word_ = look.update.takes_word ? look.look.word() : at::Tensor();
+  if (word_.defined() && look.update.found_inf.defined())
+    word_ = at::maximum(word_, look.update.found_inf.to(word_.device(), at::kFloat).reshape({}));
+  look.withheld = word_.defined();
+  if (look.update.takes_word && !look.withheld && !std::exchange(waits_told_, true))
+    add_text(pending_.told, "each step waits for its gate: its gradients do not all lie on one device");
+  return look.withheld;
+}
+
 StepAnswer AttachSession::judge(const Update& update) {
   StepAnswer answer;
+  word_.reset();
   safely("the gate", [&] {
     const std::int64_t now = answer.step = step();
     if (machine_.paused()) {
@@ -60,7 +72,7 @@ StepAnswer AttachSession::judge(const Update& update) {
     if (!look.joins)
       history_.begin(
           {.step = now, .lr = update.lr, .loss_scale = update.loss_scale, .sample_ids = sample_ids_});
-    const bool later = may_come_later(look);
+    const bool later = may_come_later(look) && (!options_.gate_withholds || withholds(look));
     left_out_ = false;
     trace_.outcome = {};
     if (!later) answered(look, answer, /*late=*/false);
@@ -95,7 +107,8 @@ void AttachSession::answered(Awaited& it, StepAnswer& answer, bool late) {
                                     .min_loss_scale = options_.probe.min_loss_scale});
   machine_.gate_answered(it.step, answer.gate);
   if (!it.joins) history_.scaled(loss_scale_);
-  const double clip_norm = it.look.number(kClipNorm).value_or(it.clip_norm);
+  const double clip_norm =
+      it.one_norm ? it.look.number(kClipNorm).value_or(it.clip_norm) : StepFigures::kUnknown;
   if (late) {
     history_.gated_later(it.joins, answer.gate, seen, gate_, clip_norm, it.trained);
   } else {
@@ -108,6 +121,7 @@ void AttachSession::answered(Awaited& it, StepAnswer& answer, bool late) {
   }
   answer.gradients_bad = !seen.finite() || norm_bad;
   answer.scale_overflow = answer.gate == Gate::scale_overflow;
+  answer.withheld = it.withheld && answer.gate == Gate::non_finite;
   if (answer.gate == Gate::non_finite && !machine_.reported(it.step)) {
     Facts what{what_is_bad(seen, norm_bad)};
     if (!late && left_out_) add(what, damage_of_passes());
@@ -128,10 +142,14 @@ void AttachSession::hear(Hear which) {
     answered(it, answer, /*late=*/true);
     if (answer.scale_overflow && !machine_.reported(it.step)) add(answer.told, judge_.calibration());
     if (answer.gate == Gate::ok) was_well();
-    // Its update was made, with whatever the gate would have found bad.
+    if (it.withheld && answer.gate == Gate::ok && !std::isfinite(it.look.number(kScale).value_or(0)))
+      answer.told.push_back({.kind = Fact::text,
+                             .name = "its update is left out: the loss scale is not finite",
+                             .step = it.step});
+    // Unless withheld, its update was made, with whatever the gate would have found bad.
     remember_damage(it.step);
     if (rounds_) rounds_->answered(it.round, answer.gate == Gate::ok);
-    if (!answer.told.empty()) late_.push_back(std::move(answer));
+    if (!answer.told.empty() || answer.withheld) late_.push_back(std::move(answer));
   }
 }
 

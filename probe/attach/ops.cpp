@@ -52,17 +52,18 @@ nlohmann::json json_of(const StepAnswer& answer) {
           {"skip", answer.skip},
           {"gradients_bad", answer.gradients_bad},
           {"scale_overflow", answer.scale_overflow},
+          {"withheld", answer.withheld},
           {"summary", text_of(answer.told)},
           {"file", answer.file}};
 }
 
-/// The answer, with those of earlier steps that came late.
+/// The answer, with those of earlier steps that came late; "" if there is nothing to tell.
 std::string to_json(const StepAnswer& answer) {
-  nlohmann::json json = json_of(answer);
-  std::string summary = json["summary"];
+  std::string summary = text_of(answer.told);
   append(summary, session()->trouble());
   const std::vector<StepAnswer> late = session()->late_answers();
   if (summary.empty() && !answer.skip && late.empty()) return "";
+  nlohmann::json json = json_of(answer);
   json["summary"] = summary;
   json["earlier"] = nlohmann::json::array();
   for (const StepAnswer& each : late) json["earlier"].push_back(json_of(each));
@@ -128,12 +129,19 @@ Update update_of(double lr, double loss_scale, bool scale_overflow, const MaybeT
   return {lr, loss_scale, scale_overflow, scale.value_or(at::Tensor()), found_inf.value_or(at::Tensor())};
 }
 
+MaybeTensor gate_word() {
+  at::Tensor word = session() ? session()->gate_word() : at::Tensor();
+  return word.defined() ? MaybeTensor(std::move(word)) : std::nullopt;
+}
+
 std::string before_update(double lr, double loss_scale, bool scale_overflow, const MaybeTensor& scale,
                           const MaybeTensor& found_inf, std::vector<at::Tensor> weights,
-                          std::vector<std::int64_t> numbers, bool gradients_follow) {
+                          std::vector<std::int64_t> numbers, bool gradients_follow, bool takes_word) {
   if (!session()) return "";
-  return to_json(session()->before_update(update_of(lr, loss_scale, scale_overflow, scale, found_inf),
-                                          {std::move(weights), std::move(numbers)}, gradients_follow));
+  Update update = update_of(lr, loss_scale, scale_overflow, scale, found_inf);
+  update.takes_word = takes_word;
+  return to_json(
+      session()->before_update(update, {std::move(weights), std::move(numbers)}, gradients_follow));
 }
 
 std::string judge(double lr, double loss_scale, bool scale_overflow, const MaybeTensor& scale,
@@ -201,8 +209,9 @@ TORCH_LIBRARY(nanquest, m) {
   m.def("begin_aside() -> ()", &Of<&AttachSession::begin_aside>::op);
   m.def(
       "before_update(float lr, float loss_scale, bool scale_overflow, Tensor? scale, Tensor? found_inf, "
-      "Tensor[] weights, int[] numbers, bool gradients_follow) -> str",
+      "Tensor[] weights, int[] numbers, bool gradients_follow, bool takes_word=False) -> str",
       &before_update);
+  m.def("gate_word() -> Tensor?", &gate_word);
   m.def("judge(float lr, float loss_scale, bool scale_overflow, Tensor? scale, Tensor? found_inf) -> str",
         &judge);
   m.def("setting_changed() -> ()", &Of<&AttachSession::setting_changed>::op);

@@ -87,6 +87,9 @@ StepAnswer AttachSession::clipped(const at::Tensor& norm, const Weights& weights
   safely("the norm of the gradients", [&] {
     if (machine_.paused()) return;
     norm_ = norm.detach();
+    norms_ = norm_.numel();
+    if (norms_ == 0) return norm_.reset();
+    if (norms_ > 1) norm_ = norm_.abs().amax();  // NaN if one is
     if (!norm_.is_cpu() || holds_finite(norm_)) return;
     norm_bad_ = true;
     if (machine_.reported()) return;

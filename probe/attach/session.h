@@ -76,6 +76,7 @@ struct AttachOptions {
   bool skip_bad_updates = false;  ///< ask the caller to skip the optimizer's update
   /// On a device, updates do not wait for the gate; its answer is taken when the device has it.
   bool gate_later = false;
+  bool gate_withholds = false;  ///< … as long as the device leaves a bad update out by itself
 };
 
 /// What a boundary of a step reports (a pass begins, an update begins, it is over).
@@ -86,6 +87,7 @@ struct StepAnswer {
   bool gradients_bad = false;   ///< the gradients hold NaN or Inf, which under data parallelism every rank
                                 ///< sees
   bool scale_overflow = false;  ///< the loss scale is too high, whatever else is bad
+  bool withheld = false;        ///< the device has left the update of this earlier step out
   bool incident = false;        ///< something was found; see `told`
   bool stops = true;            ///< an incident at which the program may be ended, if so configured
   bool spike = false;           ///< something new about a finite step far out of its band; see `told`
@@ -149,6 +151,9 @@ class AttachSession : public OpSink {
   void new_optimizer() { new_optimizer_ = true; }
   /// Judges the loss and the gradients of the weights that are about to be written.
   StepAnswer judge(const Update& update);
+  /// For the update that has begun, once: 1 on the device if it must be left out, else 0; nobody has waited for
+  /// it. Undefined if the gate has answered.
+  at::Tensor gate_word() { return std::exchange(word_, {}); }
   /// What came late, of steps before: to be told whenever one of these functions has answered.
   std::vector<StepAnswer> late_answers() { return std::exchange(late_, {}); }
   /// The optimizer has written.
@@ -310,6 +315,8 @@ class AttachSession : public OpSink {
   Awaited look_at_gradients(const Update& update);
   /// Whether the update may be made before the gate has answered.
   bool may_come_later(const Awaited& look);
+  /// Gives the device's word to the caller (gate_word), for an optimizer that leaves a bad update out there.
+  bool withholds(Awaited& look);
   /// Handles the gate's answer. `late`: the step's update has been made.
   void answered(Awaited& look, StepAnswer& answer, bool late);
   enum class Hear : std::uint8_t {
@@ -450,10 +457,12 @@ class AttachSession : public OpSink {
   double loss_scale_ = 1;
   double loss_ = std::numeric_limits<double>::quiet_NaN();
   Losses losses_;
-  at::Tensor norm_;               ///< of the gradients, as clipping found it; may lie on a device
+  at::Tensor norm_;         ///< of the gradients, as clipping found it; may lie on a device. Of several …
+  std::int64_t norms_ = 1;  ///< … (so many) the largest: bad if one is, and no figure of the series
   bool norm_bad_ = false;         ///< that norm was NaN or Inf in this step
   std::deque<Awaited> awaited_;   ///< oldest first
   std::vector<StepAnswer> late_;  ///< not returned yet
+  at::Tensor word_;               ///< see gate_word
   bool waits_told_ = false;       ///< said that each step waits for its gate
   StepAnswer pending_;            ///< found when no caller could be told
   std::pair<std::string, std::string> replicas_;  ///< see note_replicas

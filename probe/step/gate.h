@@ -45,6 +45,8 @@ class GateLook {
   /// Whether a device has not told yet; `ready`: it has, and `finish` does not wait.
   bool pending() const { return pass_.pending(); }
   bool ready() const { return pass_.ready(); }
+  /// 1 on the device if something is NaN or Inf, else 0 (TensorPass::word); may be undefined.
+  at::Tensor word() const { return pass_.word(); }
   /// After `finish`: number `index` of those that `start` was given; nothing for an undefined one.
   std::optional<double> number(std::size_t index) const {
     return index < numbers_.size() ? numbers_[index] : std::nullopt;

@@ -55,6 +55,9 @@ class TensorPass {
   bool pending() const;
   /// Whether `finish` has nothing to wait for.
   bool ready() const;
+  /// One fp32 number on the device where all of them lie, after `start`: 1 if an element, a norm or a number
+  /// is NaN or Inf, else 0. Undefined if they lie on several devices, or on the CPU.
+  at::Tensor word() const;
   /// The second half: waits for what is on its way. Where a device has no kernel that counts (device_ops.h),
   /// a tensor with NaN or Inf has 1 non-finite element, as it may be gone.
   void finish();
@@ -80,6 +83,7 @@ class TensorPass {
     std::vector<std::uint32_t> rows;  ///< tensors, by their index
     std::vector<std::size_t> reads;   ///< numbers, by theirs
     bool counts = false;              ///< `host` is look's `found`; else norms, largest values and numbers
+    at::Tensor found, word;           ///< there; the word only if the device counts
     at::Tensor host;                  ///< on its way, until the event
     std::optional<c10::Event> event;  ///< none: the host has waited
   };

@@ -88,10 +88,10 @@ void TensorPass::start_device(at::Device device) {
   if (values.empty() && numbers.empty()) return on_device_.pop_back();
   if (here.counts) {
     const auto options = at::TensorOptions().device(device);
-    const at::Tensor found =
-        at::empty({look_count(values.size(), numbers.size())}, options.dtype(at::kDouble));
-    look(values, numbers, found, at::empty({}, options.dtype(at::kFloat)));
-    return send(found, here);
+    here.found = at::empty({look_count(values.size(), numbers.size())}, options.dtype(at::kDouble));
+    here.word = at::empty({}, options.dtype(at::kFloat));
+    look(values, numbers, here.found, here.word);
+    return send(here.found, here);
   }
   const at::ScalarType wide = widest_float(device);
   std::vector<at::Tensor> all;
@@ -101,7 +101,18 @@ void TensorPass::start_device(at::Device device) {
       all.push_back(std::move(largest));
   }
   for (const at::Tensor& number : numbers) all.push_back(number.to(wide));
-  send(at::stack(all), here);
+  here.found = at::stack(all);
+  send(here.found, here);
+}
+
+at::Tensor TensorPass::word() const {
+  const at::NoGradGuard no_grad;
+  const bool here = std::any_of(numbers_.begin(), numbers_.end(), [](const auto& number) {
+    return number.first.is_cpu() && !std::isfinite(number.second);
+  });
+  if (on_device_.size() != 1 || !chunks_.empty() || here || on_device_[0].found.is_cpu()) return {};
+  const OnDevice& one = on_device_[0];
+  return one.word.defined() ? one.word : at::isfinite(one.found).all().logical_not().to(at::kFloat);
 }
 
 void TensorPass::send(const at::Tensor& found, OnDevice& to) {

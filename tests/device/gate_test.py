@@ -48,11 +48,27 @@ def by_hand(model, optimizers, batches):
 LOOPS = {loop.__name__: loop for loop in (clipped, accumulated, two, alternating, by_hand)}
 
 
+class NormOfEach:
+    """A clip of the program's own in the place of PyTorch's: it returns several norms, whose sum is infinite. `bad`: one of them too."""
+
+    bad = False
+
+    def __call__(self, parameters, *_):
+        norms = torch.tensor([3e38, 2e38], device=next(iter(parameters)).device)
+        return norms * 2 if self.bad else norms
+
+
+if any(argument.startswith("norms") for argument in sys.argv):
+    LOOPS |= {"norms": clipped, "norms_cpu": clipped}
+    torch.nn.utils.clip_grad_norm_ = norm_of_each = NormOfEach()
+
+
 def train(loop, fault="", seed=1):
-    """As observed.train; fault: "batch", or "last" in the last step, or "setting": one that spoils every weight in step BAD."""
+    """As observed.train (`loop` ends with "_cpu": on the CPU); fault: "batch", or "last" in the last step, or "setting": one that spoils every weight in step BAD."""
     nqdev.set_seed(seed)
     torch.manual_seed(0)
-    model = mlp().to("nqdev")
+    device = "cpu" if loop.endswith("_cpu") else "nqdev"
+    model = mlp().to(device)
     weights = list(model.parameters())
     parts = (weights[:2], weights[2:]) if loop in ("two", "alternating") else (weights,)
     optimizers = [torch.optim.AdamW(part, lr=1e-2) for part in parts]
@@ -62,11 +78,13 @@ def train(loop, fault="", seed=1):
         batches = torch.randn(2, 4, 8)
         if fault == "setting" and step == BAD:
             optimizers[0].param_groups[0]["weight_decay"] = float("nan")
+        elif fault == "norm":
+            norm_of_each.bad = step == BAD
         elif fault and step == (STEPS - 1 if fault == "last" else BAD):
             batches[0, 1, 3] = float("nan")
         for optimizer in optimizers:
             optimizer.zero_grad()
-        LOOPS[loop](model, optimizers, batches.to("nqdev"))
+        LOOPS[loop](model, optimizers, batches.to(device))
     counts = nqdev.counts()
     return [p.detach().cpu() for p in model.parameters()], counts
 
@@ -105,6 +123,17 @@ class GateTest(Observed):
         run, [(weights, _)] = self.observed("trace", "clipped", "setting", keep_percent=0)
         self.assert_same_bits(weights, train("clipped", "setting")[0])
         self.verdict(run)
+
+    def test_one_of_several_norms_is_bad_and_their_sum_does_not_matter(self):
+        for loop in ("norms", "norms_cpu"):
+            for fault in ("", "norm"):
+                with self.subTest(loop=loop, fault=fault):
+                    run, _ = self.observed("guard", loop, fault)
+                    told = [f"nanquest: step {BAD}: the norm that the gradients were clipped by was not finite"] if fault else []
+                    said = [line for line in self.said.splitlines() if ": step " in line]
+                    self.assertEqual(len(said), len(told), said)
+                    for line, words in zip(said, told):
+                        self.assertIn(words, line)
 
     def test_the_last_step_is_told_at_the_end(self):
         run, _ = self.observed("trace", "clipped", "last")

@@ -164,8 +164,9 @@ SETTINGS = (
         "gate",
         "later",
         one_of("later", "now"),
-        "on a device with --on-incident continue, later: the update does not wait for the check of loss and gradients; its result is read "
-        "when the device has it, at the latest at the next update; now: every update waits for it",
+        "on a device, later: the update does not wait for the check of loss and gradients; its result is read when the device has it, at "
+        "the latest at the next update. --on-incident skip and stop need an optimizer with fused=True for that, fallback_fp32 always "
+        "waits; now: every update waits",
         library=True,
         topic=RECORD,
     ),

@@ -8,6 +8,7 @@ from torch.nn.utils import clip_grad
 from ..base.probe_state import probe
 from ..pytorch.guarded import guarded
 from ..pytorch.names import is_plain
+from ..steps.loss_scaler import on_device
 from ..steps.program import known_program
 
 OPTIMIZER = 3  # number of the phase in the library
@@ -32,11 +33,12 @@ def _enter(attached, phase):
 
 @guarded
 def _clipped(attached, parameters, norm):
-    """If the loss scaler found an overflow, an infinite norm is expected: the scaler handles it."""
+    """If the loss scaler found an overflow, an infinite norm is expected: the scaler handles it. Where a device has both, the gate reads
+    them together, and nobody waits here."""
     if not attached.started or (isinstance(norm, torch.Tensor) and not is_plain(norm)):
         return
     program = known_program()
-    if program.scaling.found_overflow():
+    if on_device(norm) is None and program.scaling.found_overflow():
         return
     norm = norm if isinstance(norm, torch.Tensor) else torch.tensor(float(norm))
     attached.heed(attached.ops.clipped(norm, *program.written.numbered(parameters)))

@@ -82,6 +82,19 @@ class Policy:
                 self._refuse(why)
         self._skip(step, why)
 
+    def left_out_on_device(self, step: int, ended: bool = False) -> None:
+        """The device left out the update of this step, which is over. `ended`: and so is the program."""
+        if ended:
+            self._attached.skipped += 1
+            return
+        if name := self._attached.ops.spoiled_weight():
+            self._attached.end(f"stopped: {name} is not finite, and skipping updates cannot repair it")
+        self._attached.say_once(
+            "the updates of bad steps are left out on the device; random numbers, learning rate schedules and loss scale go on as if "
+            "such a batch had counted (--gate now puts them back, and waits in each step)"
+        )
+        self._skip(step, "policy skip")
+
     def fallback_failed(self, why: str) -> None:
         """The fallback was taken back and will not be tried again."""
         step, self._attached.fell_back = self._attached.fell_back, None

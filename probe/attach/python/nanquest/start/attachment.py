@@ -11,6 +11,7 @@ import threading
 import time
 
 from ..base import import_watch, library
+from ..base.probe_state import probe
 from ..base.rank import place_in_group
 from ..base.run_directory import claim, shorter
 from ..base.say import say
@@ -186,6 +187,7 @@ class Attachment:
         told = json.loads(answer)
         for earlier in told["earlier"]:  # steps whose check was read late
             self._heed(earlier, of_batch=True)
+            self._left_out_on_device(earlier)
         return self._heed(told, of_batch)
 
     def _heed(self, told: dict, of_batch: bool):
@@ -207,6 +209,10 @@ class Attachment:
             why = "on a spike" if told["spike"] else "policy stop" if told["incident"] else "on a forecast"
             self.end(f"stopped: {why}", said=True)
         return told if told["skip"] else None
+
+    def _left_out_on_device(self, told: dict, ended: bool = False) -> None:
+        if told["withheld"] and self.settings.on_incident == "skip" and probe.program is not None:
+            probe.program.policy.left_out_on_device(told["step"], ended)
 
     def _put_into_quarantine(self, step: int) -> None:
         if self.quarantine is None or self.ops.spoiled_weight():  # the batch did not cause it
@@ -281,13 +287,14 @@ class Attachment:
         if outcome is None:
             ended_by = getattr(sys, "last_type", None)
             outcome = f"ended by {ended_by.__name__}" if ended_by else "the program ended"
-        outcome += reports.what_was_done(self.skipped, self.fell_back)
         self.loggers.verdicts()
         self.findings.flush()
         if look_back and (answer := self.ops.program_ends(reports.raised())):
             told = json.loads(answer)
             for each in (*told["earlier"], told):
                 self._tell(each)
+                self._left_out_on_device(each, ended=True)
+        outcome += reports.what_was_done(self.skipped, self.fell_back)
         self.off = True
         if self.quarantine is not None and (line := self.quarantine.end()):
             say(line)

@@ -11,6 +11,7 @@ import torch
 from ..base.probe_state import probe
 from ..base.say import say
 from ..policy.fp32_obstacles import can_skip
+from .device_word import DeviceWord
 from .loss_scaler import number_in, on_device
 
 FORWARD = 1  # number of the phase in the library
@@ -53,6 +54,7 @@ class Updates:
         self._written, self._scaling = program.written, program.scaling
         self._taken = []  # (parameter, gradient) of an update that is being skipped
         self._left_out = False  # the current update will not be made
+        self.word = DeviceWord(program)
         self._before = None  # _Before of a step that may have to be undone
         self._undo = False  # … and must be undone
         self.made = 0  # calls of `before`
@@ -63,8 +65,7 @@ class Updates:
 
     def before(self, attachment, optimizer, args, kwargs):
         """The result of the optimizer's hook: None, or its arguments with a wrapped closure."""
-        if self._taken:
-            self._give_back()
+        self._end_last()
         self.made += 1
         self.running = True
         if self._program.tells_batch:
@@ -84,9 +85,12 @@ class Updates:
             attachment.ops.setting_changed()
         if weights.first_update():
             attachment.ops.new_optimizer()
-        answer = attachment.ops.before_update(*self._facts(optimizer), tensors, weights.numbers, follow)
+        fits = not follow and self.word.fits(optimizer, parameters)
+        answer = attachment.ops.before_update(*self._facts(optimizer), tensors, weights.numbers, follow, fits)
         if self._leaves_out(attachment, answer, in_closure=follow):
             self._skip(optimizer)
+        elif fits:
+            self.word.put(optimizer)
         if not follow:
             if attachment.rehearsal is not None:
                 attachment.rehearsal.gradients_are_there(optimizer)
@@ -130,8 +134,7 @@ class Updates:
 
     def after(self, attachment, optimizer) -> None:
         self.running = False
-        if self._taken:
-            self._give_back()
+        self._end_last()
         if self._undo:
             self._before.restore(optimizer)
         self._before, self._undo = None, False
@@ -206,8 +209,9 @@ class Updates:
             )
         return self._left_out
 
-    def _give_back(self) -> None:
-        """The gradients belong to the program: it may read them after the update."""
+    def _end_last(self) -> None:
+        """What the program's own is goes back to it; it may read its gradients after the update."""
+        self.word.take_back()
         while self._taken:
             parameter, gradient = self._taken.pop()
             if parameter.grad is None:

@@ -1,0 +1,72 @@
+"""Updates that their device leaves out by itself if they are bad, so that nobody waits for the check.
+
+The library's look at the gradients leaves one number on the device: 1 if the update is bad, else 0. PyTorch's fused optimizers read
+such a number, `found_inf`, and then leave weights, moments and step count as they are. A loss scaler sets it too; the library's number
+then includes it.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from ..base.rank import place_in_group
+from ..policy.fp32_obstacles import can_skip
+
+_READ_IT = (torch.optim.Adam, torch.optim.SGD, torch.optim.Adagrad)  # if fused; AdamW is an Adam
+_NONE = object()
+
+
+class DeviceWord:
+    def __init__(self, program):
+        settings = program.attached.settings
+        self._program = program
+        self._wanted = settings.gate == "later" and settings.on_incident in ("skip", "stop")
+        self._skips = settings.on_incident == "skip"
+        self._put = None  # (optimizer, its found_inf before, ours) while an update runs
+        self.compiled = False  # the update that begins is compiled, and reads no attribute
+
+    def fits(self, optimizer, parameters) -> bool:
+        """Whether this update may be made before the library has answered. If not, the reason is said once."""
+        if not self._wanted or not parameters or parameters[0].is_cpu:
+            return False
+        if why := self._why_not(optimizer, parameters):
+            self._program.attached.say_once(f"each step waits for its gate: {why}")
+        return not why and not self._makes_moments(optimizer, parameters)
+
+    def _why_not(self, optimizer, parameters) -> str:
+        if place_in_group()[1] > 1:
+            return "several processes decide together whether an update is skipped"
+        name = type(optimizer).__name__
+        if self.compiled:
+            return f"{name}.step is compiled"
+        if not (isinstance(optimizer, _READ_IT) and can_skip(optimizer) and all(group.get("fused") for group in optimizer.param_groups)):
+            return f"{name} is not one of PyTorch's optimizers with fused=True, which leave a bad update out on the device"
+        if self._skips and self._program.policy.undo.has_written():
+            return "its model has buffers that a skipped step puts back (batch norms)"
+        return ""
+
+    @staticmethod
+    def _makes_moments(optimizer, parameters) -> bool:
+        """SGD allocates its moments in their first update: if the device left that out, they would not be initialised."""
+        if not isinstance(optimizer, torch.optim.SGD) or not any(group["momentum"] for group in optimizer.param_groups):
+            return False
+        return any(p.grad is not None and optimizer.state.get(p, {}).get("momentum_buffer") is None for p in parameters)
+
+    def put(self, optimizer) -> None:
+        """An update begins that `fits`."""
+        word = self._program.attached.ops.gate_word()
+        if word is not None:
+            self._put = optimizer, getattr(optimizer, "found_inf", _NONE), word
+            optimizer.found_inf = word
+
+    def take_back(self) -> None:
+        """It is over, or failed."""
+        if self._put is None:
+            return
+        (optimizer, before, word), self._put = self._put, None
+        if getattr(optimizer, "found_inf", None) is not word:
+            return
+        if before is _NONE:
+            del optimizer.found_inf
+        else:
+            optimizer.found_inf = before

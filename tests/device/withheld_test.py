@@ -1,0 +1,122 @@
+"""Policies that keep a bad update out without a wait: torch's fused optimizers leave it out on the device."""
+
+import sys
+import unittest
+from pathlib import Path
+
+import nqdev
+import torch
+from observed import BAD, COUNTED_FROM, SEEDS, STEPS, Observed, mlp, run_under_probe
+from torch import nn
+
+OPTIMIZERS = {
+    "adamw": lambda p, **how: torch.optim.AdamW(p, lr=1e-2, amsgrad=True, **how),
+    "adam": lambda p, **how: torch.optim.Adam(p, lr=1e-2, **how),
+    "sgd": lambda p, **how: torch.optim.SGD(p, lr=1e-2, momentum=0.9, **how),
+    "adagrad": lambda p, **how: torch.optim.Adagrad(p, lr=1e-2, **how),
+}
+NORMED = "norms"  # in the name of a training: with batch norms
+
+
+def model_of(kind):
+    return nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 2)) if NORMED in kind else mlp()
+
+
+def train(kind, fault="", seed=1, left_out=()):
+    """As observed.train; `kind`: an optimizer, and words for how. Steps in `left_out` make no update, as a program would."""
+    nqdev.set_seed(seed)
+    torch.manual_seed(0)
+    model = model_of(kind).to("nqdev")
+    optimizer = OPTIMIZERS[kind.split()[0]](model.parameters(), fused=None if "unfused" in kind else True)
+    scaler = torch.amp.GradScaler("nqdev", init_scale=256.0, enabled="scaled" in kind)
+    if "table" in kind:  # of positions: constant, and in no checkpoint
+        model.register_buffer("table", torch.ones(4, device="nqdev"), persistent=False)
+    ended = 0
+    for step in range(STEPS):
+        if step == COUNTED_FROM:
+            nqdev.reset_counts()
+        x = torch.randn(4, 8)
+        if step == BAD and fault == "batch" or step == STEPS - 1 and fault == "last":
+            x[1, 3] = float("nan")
+        try:
+            optimizer.zero_grad()
+            loss = model(x.to("nqdev")).square().mean()
+            scaler.scale(loss).backward()
+            if "clipped" in kind:
+                scaler.unscale_(optimizer)
+                torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            if step not in left_out:
+                scaler.step(optimizer)
+                scaler.update()
+            assert not hasattr(optimizer, "found_inf")
+        except SystemExit:
+            ended = step
+            break
+    counts = dict(nqdev.counts(), ended=ended)
+    state = [value.detach().cpu() for p in model.parameters() for value in (p, *(v for v in optimizer.state[p].values() if v is not None))]
+    return state, counts
+
+
+class WithheldTest(Observed):
+    script = Path(__file__).resolve()
+
+    def test_no_bit_changes_and_nobody_waits(self):
+        for kind in ("adamw", "adam clipped", "sgd scaled", "adagrad table", "adamw scaled clipped"):
+            for level, policy in (("guard", "skip"), ("trace", "skip" if "scaled" in kind else "stop")):
+                with self.subTest(kind=kind, level=level, policy=policy):
+                    alone = train(kind, seed=0)
+                    run, [(state, counts)] = self.observed(level, kind, seeds=0, on_incident=policy)
+                    self.assert_same_bits(state, alone[0])
+                    self.assertEqual(counts["synchronisations"], alone[1]["synchronisations"], (counts, alone[1]))
+                    self.assertEqual(list(run.glob("incidents/*")), [])
+                    self.assertNotIn("waits for its gate", self.said)
+
+    def test_a_bad_update_is_left_out_on_the_device(self):
+        for kind in ("adamw", "adam clipped", "sgd", "adagrad table", "adamw scaled"):
+            with self.subTest(kind=kind):
+                run, [(state, _)] = self.observed("trace", kind, "batch", on_incident="skip")
+                # With a scaler the program leaves it out itself, and lowers its scale.
+                alone = train(kind, "batch") if "scaled" in kind else train(kind, "batch", left_out=(BAD,))
+                self.assert_same_bits(state, alone[0])
+                self.assertTrue(all(values.isfinite().all() for values in state))
+                self.assertIn(f"nanquest: step {BAD}: the loss is NaN", self.said)
+                self.assertIn(f"nanquest: step {BAD}: batch skipped: policy skip", self.said)
+                self.assertIn("left out on the device", self.said)
+                self.assertEqual(self.verdict(run)["cause"], "BAD_DATA")
+
+    def test_in_whatever_order_streams_run(self):
+        alone = train("adamw", "batch", left_out=(BAD,))[0]
+        for state, _ in self.observed("guard", "adamw", "batch", seeds=SEEDS, on_incident="skip")[1]:
+            self.assert_same_bits(state, alone)
+
+    def test_stop_ends_a_step_later(self):
+        """At the latest: as soon as the device has answered."""
+        states = []
+        for gate, last in (("later", (BAD, BAD + 1)), ("now", (BAD,))):
+            with self.subTest(gate=gate):
+                run, [(state, counts)] = self.observed("trace", "adamw", "batch", on_incident="stop", gate=gate)
+                self.assertIn(counts["ended"], last)
+                states.append(state)
+                self.assertIn(f"nanquest: step {BAD}: the loss is NaN", self.said)
+                self.assertEqual(self.verdict(run)["cause"], "BAD_DATA")
+        self.assert_same_bits(*states)
+
+    def test_the_last_step_is_told_at_the_end(self):
+        run, [(state, _)] = self.observed("trace", "adamw", "last", on_incident="skip")
+        self.assert_same_bits(state, train("adamw", "last", left_out=(STEPS - 1,))[0])
+        self.assertIn(f"nanquest: step {STEPS - 1}: the loss is NaN", self.said)
+        self.assertIn("1 batch", (run / "manifest.json").read_text())
+
+    def test_what_a_device_cannot_leave_out_waits_and_says_why(self):
+        for kind, why in (("adamw unfused", "AdamW is not one of PyTorch's optimizers with fused=True"),
+                          ("adamw norms", "its model has buffers that a skipped step puts back")):
+            with self.subTest(kind=kind):
+                run, [(state, _)] = self.observed("trace", kind, "batch", on_incident="skip")
+                self.assert_same_bits(state, train(kind, "batch", left_out=(BAD,))[0])
+                self.assertIn(f"nanquest: each step waits for its gate: {why}", self.said)
+                self.assertIn(f"nanquest: step {BAD}: batch skipped: policy skip", self.said)
+                self.assertEqual(self.verdict(run)["cause"], "BAD_DATA")
+
+
+if __name__ == "__main__":
+    run_under_probe(train) if "--train" in sys.argv else unittest.main()
