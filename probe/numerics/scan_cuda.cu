@@ -1,16 +1,9 @@
 #include "probe/numerics/scan_cuda.h"
 
-#include <cuda_runtime.h>
-
-#include <string>
+#include "probe/numerics/cuda_error.h"
 
 namespace nanquest {
 namespace {
-
-Error cuda_error(const char* what, cudaError_t code) {
-  return {code == cudaErrorNoDevice || code == cudaErrorInsufficientDriver ? ErrorCode::unsupported : ErrorCode::io,
-          std::string(what) + ": " + cudaGetErrorString(code), ""};
-}
 
 /// One block of threads for each part; `most` elements in each part but the last.
 template <class Layout>

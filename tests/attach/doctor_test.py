@@ -43,7 +43,8 @@ class DoctorTest(AttachTest):
     def test_how_each_device_is_measured_and_why(self):
         sys.path.insert(0, str(PACKAGE))
         from nanquest.commands import doctor
-        for kind, kernels, state, words in (("cuda", 1, "ok", "values are measured by a kernel of nanquest, gradients by PyTorch norms"),
+        for kind, kernels, state, words in (("cuda", 3, "ok", "values are measured by a kernel of nanquest, gradients by a kernel of nanquest"),
+                                            ("cuda", 1, "ok", "values are measured by a kernel of nanquest, gradients by PyTorch norms"),
                                             ("cuda", 0, "warning", "PyTorch operators, each copied to the host (slow), gradients by PyTorch norms: this build has no CUDA kernels"),
                                             ("xpu", 2, "warning", "gradients by a kernel of nanquest: nanquest has no kernel for this kind")):
             (found,) = doctor._back_ends({"kernels": [[kind, kernels]]})

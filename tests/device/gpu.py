@@ -160,6 +160,32 @@ def failing(arguments, table, kind, level, scratch):
     table.add(f"{name}, replayed on a CPU", basis)
 
 
+def looked(device, table):
+    """The library's look at many tensors at once, which the gate rests on, beside PyTorch's own norms."""
+    torch.ops.load_library(os.environ["NANQUEST_ATTACH_LIBRARY"])
+    torch.manual_seed(0)
+    kernels = torch.ops.nanquest.own_kernels(device)
+    table.add("a kernel looks at all gradients", "yes" if kernels & 2 else "no: PyTorch's norms are used", bool(kernels & 2))
+    if not kernels & 2:
+        return
+    for bad in (False, True):
+        tensors = [torch.randn(n, dtype=torch.float64).to(kind).to(device) for n in (1, 7, 1000, 300001) * 15
+                   for kind in (torch.float32, torch.bfloat16, torch.float16, torch.float64)]
+        if bad:
+            tensors[3][0], tensors[77][-1], tensors[200][5] = float("nan"), float("inf"), -float("inf")
+        numbers = [torch.tensor(2.5, device=device)]
+        found = torch.empty(3 * len(tensors) + 1, dtype=torch.float64, device=device)
+        word = torch.full((), -1.0, device=device)
+        torch.ops.nanquest_device.look(tensors, numbers, found, word)
+        squares, largest, counts = found.cpu()[:-1].view(3, -1)
+        wide = [tensor.cpu().double() for tensor in tensors]
+        same = torch.allclose(squares, torch.stack([t.square().sum() for t in wide]), rtol=1e-10, equal_nan=True)
+        same = same and torch.equal(largest, torch.stack([t.abs().nan_to_num(0, float("inf")).max() for t in wide]))
+        same = same and torch.equal(counts, torch.stack([t.isfinite().logical_not().sum() for t in wide]).double())
+        same = same and found[-1].item() == 2.5 and word.item() == bad
+        table.add(f"… finds what PyTorch finds, {'NaN and infinities' if bad else 'finite values'}", f"{len(tensors)} tensors", same)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--device", default="cuda")
@@ -181,6 +207,7 @@ def main():
         scans = subprocess.run([arguments.scans, "--gtest_brief=1"], capture_output=True, text=True, timeout=300)
         lines = scans.stdout.strip().splitlines()
         table.add("scans and hashes as the CPU's", lines[-1].strip() if lines else scans.stderr[-100:], scans.returncode == 0)
+    looked(arguments.device, table)
     with tempfile.TemporaryDirectory() as scratch:
         for kind in arguments.kinds.split(","):
             healthy(arguments, table, kind, Path(scratch))

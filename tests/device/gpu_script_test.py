@@ -28,7 +28,7 @@ class GpuScriptTest(unittest.TestCase):
                                 capture_output=True, text=True, timeout=500)
         self.assertEqual(script.returncode, 0, script.stdout + script.stderr)
         self.assertNotIn("SHORT", script.stdout)
-        for line in ("mlp: trace, weights", "mlp: watch, weights", "mlp: trace, bad batch"):
+        for line in ("finds what PyTorch finds, NaN and infinities", "mlp: trace, weights", "mlp: watch, weights", "mlp: trace, bad batch"):
             self.assertIn(line, script.stdout)
         self.assertIn("bit for bit", script.stdout)
 

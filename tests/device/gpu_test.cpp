@@ -8,6 +8,7 @@
 #include <random>
 
 #include "probe/tensor/back_end.h"
+#include "probe/tensor/device_ops.h"
 #include "probe/tensor/later_scans.h"
 #include "probe/tensor/tensor_scan.h"
 
@@ -87,6 +88,38 @@ TEST_F(Gpu, ManyAreBegunAndWaitedForOnce) {
   }
   for (const auto& [row, stats] : later.read())
     expect_same(stats, *stats_of(cpu[static_cast<std::size_t>(row)], true));
+}
+
+TEST_F(Gpu, ManyTensorsAreLookedAtAtOnceAsOnTheCpu) {
+  std::mt19937_64 rng(2);
+  for (const bool finite : {true, false}) {
+    std::vector<at::Tensor> cpu, gpu;
+    for (const DType type : {DType::float64, DType::float32, DType::float16, DType::bfloat16})
+      for (const std::int64_t n : {0, 1, 3, 1025, 300'001, 1'000'003})
+        for (int i = 0; i < 10; ++i) {  // 240 tensors: more than one launch
+          cpu.push_back(finite ? at::randn({n}, scalar_type_of(type)) : any_bits(type, n, rng));
+          // Not aligned to sixteen bytes.
+          gpu.push_back(i == 1 ? at::cat({cpu.back().slice(0, 0, 1), cpu.back()}).to(at::kCUDA).slice(0, n > 0)
+                               : cpu.back().to(at::kCUDA));
+        }
+    const std::vector<at::Tensor> numbers = {at::full({}, 2.5, at::kHalf), at::full({}, 7)};
+    const std::vector<at::Tensor> there = {numbers[0].to(at::kCUDA), numbers[1].to(at::kCUDA)};
+    const auto run = [&](const std::vector<at::Tensor>& tensors, const std::vector<at::Tensor>& read) {
+      const auto options = at::TensorOptions().device(tensors[0].device());
+      const at::Tensor found = at::empty({look_count(tensors.size(), read.size())}, options.dtype(at::kDouble));
+      const at::Tensor word = at::full({}, -1, options.dtype(at::kFloat));
+      look(tensors, read, found, word);
+      return std::pair(found.to(at::kCPU), word.item().toFloat());
+    };
+    ASSERT_TRUE(looks_at_once(at::kCUDA));
+    const auto [here, word_here] = run(cpu, numbers);
+    const auto [seen, word] = run(gpu, there);
+    EXPECT_EQ(word, finite ? 0 : 1);
+    EXPECT_EQ(word, word_here);
+    const auto squares = static_cast<std::int64_t>(cpu.size());  // Σx² is added in another order
+    EXPECT_TRUE(at::allclose(seen.slice(0, 0, squares), here.slice(0, 0, squares), 1e-9, 0, /*equal_nan=*/true));
+    EXPECT_TRUE(at::equal(seen.slice(0, squares), here.slice(0, squares)));
+  }
 }
 
 TEST_F(Gpu, TheKernelReadsFasterThanACopyToTheHost) {

@@ -1,0 +1,48 @@
+#include "probe/tensor/device_ops_cuda.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <vector>
+
+#include "probe/numerics/look_cuda.h"
+#include "probe/tensor/tensor_scan.h"
+
+namespace nanquest {
+
+bool looks_on_cuda() {
+  static const bool can = static_cast<bool>(can_look_cuda());
+  return can;
+}
+
+void look_on_cuda(at::TensorList tensors, at::TensorList numbers, at::Tensor found, at::Tensor word) {
+  const c10::DeviceGuard here(found.device());
+  std::vector<LookTable> tables(1);
+  std::uint32_t parts = 0;
+  for (const at::Tensor& tensor : tensors) {
+    const DType type = *dtype_of(c10::toRealValueType(tensor.scalar_type()));
+    const auto count = static_cast<std::uint64_t>(tensor.numel()) * (tensor.is_complex() ? 2 : 1);
+    const auto* const data = count > 0 ? tensor.const_data_ptr() : nullptr;
+    if (!tables.back().add(type, data, count)) (void)tables.emplace_back().add(type, data, count);
+  }
+  for (const LookTable& table : tables) parts += table.parts();
+  LookNumbers read;
+  TORCH_CHECK(numbers.size() <= LookNumbers::kMost, "a look reads at most ", LookNumbers::kMost, " numbers");
+  std::vector<at::Tensor> kept;  // of their stream: they may go when their kernels are queued
+  for (const at::Tensor& number : numbers) {
+    const auto type = dtype_of(number.scalar_type());
+    kept.push_back(type && has_gate_loop(*type) ? number : number.to(at::kDouble));
+    read.data[read.count] = kept.back().const_data_ptr();
+    read.type[read.count++] = *dtype_of(kept.back().scalar_type());
+  }
+  const auto bytes = static_cast<std::int64_t>(parts * sizeof(LookFound));
+  const at::Tensor room = at::empty({bytes}, at::device(found.device()).dtype(at::kByte));
+  const c10::Stream stream = c10::impl::VirtualGuardImpl(found.device().type()).getStream(found.device());
+  const Status done = look_cuda(tables, read, static_cast<LookFound*>(room.mutable_data_ptr()),
+                                found.mutable_data_ptr<double>(), word.mutable_data_ptr<float>(),
+                                static_cast<CUstream_st*>(stream.native_handle()));
+  TORCH_CHECK(done, done.error().message);
+}
+
+}  // namespace nanquest
