@@ -16,19 +16,23 @@ std::size_t NamedList::put(const std::string& name, const at::Tensor& tensor) {
 }
 
 std::size_t NamedList::add(const std::string& name, const at::Tensor& tensor) {
+  constexpr int kTried = 8;
+  int& last = last_[name];
   std::string used = name;
-  for (int n = 2;; ++n) {
+  for (int n = 1;; n = n == kTried ? std::max(last, n + 1) : n + 1) {
+    if (n > 1) used = name + "#" + std::to_string(n);
     const auto found = index_.find(used);
-    if (found == index_.end() || !entries_[found->second].tensor.alive()) break;
-    used = name + "#" + std::to_string(n);
+    if (found != index_.end() && entries_[found->second].tensor.alive()) continue;
+    last = n;
+    return put(used, tensor);
   }
-  return put(used, tensor);
 }
 
 void NamedList::clear() {
   ++revision_;
   entries_.clear();
   index_.clear();
+  last_.clear();
 }
 
 at::Tensor NamedList::named(const std::string& name) const {

@@ -45,6 +45,7 @@ class NamedList {
   std::vector<Entry> entries_;
   std::uint64_t revision_ = 0;
   std::unordered_map<std::string, std::size_t> index_;
+  std::unordered_map<std::string, int> last_;  ///< number that `add` gave to a name last
 };
 
 }  // namespace nanquest::attach

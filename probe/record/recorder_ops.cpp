@@ -62,23 +62,28 @@ bool arrives_later(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) 
 
 constexpr char kEndOfBackward[] = "end of the backward pass";
 
-bool same_arguments(const OpRecord& a, const Words& words_a, const OpRecord& b, const Words& words_b) {
+bool same_arguments(const OpRecord& a, const Words& words_a, const OpRecord& b, const Words& words_b,
+                    bool slots_may_differ) {
   if (a.argument_words != b.argument_words) return false;
   if (std::memcmp(words_a.at(a.first_argument), words_b.at(b.first_argument),
                   a.argument_words * sizeof(std::uint64_t)) == 0)
     return true;
   // Number arguments of an optimizer's ops change with the learning rate and with time.
-  if (a.phase != Phase::optimizer || a.argument_tokens != b.argument_tokens) return false;
+  const bool updates = a.phase == Phase::optimizer;
+  if (!(updates || slots_may_differ) || a.argument_tokens != b.argument_tokens) return false;
   record::TokenPair pair(words_a, a.first_argument, words_b, b.first_argument);
   for (std::uint32_t i = 0; i < a.argument_tokens; ++i)
-    if (const auto token = pair.next(/*numbers_may_differ=*/true); !token || token->shift != 0) return false;
+    if (const auto token = pair.next(/*numbers_may_differ=*/updates, slots_may_differ);
+        !token || token->shift != 0)
+      return false;
   return true;
 }
 
 /// Whether two ops were called from the same line, as far as that can be told cheaply.
-bool same_place(const OpRecord& a, const Words& words_a, const OpRecord& b, const Words& words_b) {
+bool same_place(const OpRecord& a, const Words& words_a, const OpRecord& b, const Words& words_b,
+                bool slots_may_differ) {
   return a.traits == b.traits && a.module == b.module && a.node == b.node && a.micro_batch == b.micro_batch &&
-         a.phase == b.phase && same_arguments(a, words_a, b, words_b);
+         a.phase == b.phase && same_arguments(a, words_a, b, words_b, slots_may_differ);
 }
 
 }  // namespace
@@ -170,9 +175,16 @@ void Recorder::share_stack(const Frame& frame, std::unique_lock<std::mutex>& loc
   }
   if (step.stacks.size() <= op) step.stacks.resize(op + 1);
   const record::Step* const before = leading_ ? &leads_[1 - last_lead_] : before_;
-  if (before && op < std::min(before->ops.size(), before->stacks.size()) && before->stacks[op] &&
-      same_place(step.ops[op], step.words, before->ops[op], before->words)) {
-    step.stacks[op] = before->stacks[op];
+  // Where steps make more or fewer passes than the one before, their backward passes are compared from their
+  // beginning: all of it was called from one place.
+  std::uint32_t like = op;
+  if (step.ops[op].phase == Phase::backward) {
+    if (step.backward_at == UINT32_MAX) step.backward_at = op;
+    if (before && before->backward_at != UINT32_MAX) like = before->backward_at + (op - step.backward_at);
+  }
+  if (before && like < std::min(before->ops.size(), before->stacks.size()) && before->stacks[like] &&
+      same_place(step.ops[op], step.words, before->ops[like], before->words, /*slots_may_differ=*/like != op)) {
+    step.stacks[op] = before->stacks[like];
     return;
   }
   // Python's frames are walked under the interpreter's lock, and the thread that holds it may wait for a lock

@@ -40,6 +40,7 @@ void Step::let_go() {
 
 void Step::clear() {
   let_go();
+  backward_at = UINT32_MAX;
   ops.clear();
   words.clear();
 }

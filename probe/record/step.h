@@ -131,6 +131,7 @@ struct Step {
   bool at_once = false;  ///< no op ran unrecorded between the end of the step before and this one
   std::uint32_t updated_at =
       UINT32_MAX;  ///< first op after its last update, as far as the end of that is known
+  std::uint32_t backward_at = UINT32_MAX;  ///< its first op inside a backward node
   std::vector<OpRecord> ops;
   Words words;
   SlotIndex slots;

@@ -23,8 +23,12 @@ class TokenPair {
     Header header;
     std::int64_t shift = 0;  ///< bytes, from the first step's part to the second's
   };
-  std::optional<Token> next(bool numbers_may_differ) {
-    const Header a = a_.header(), b = b_.header();
+  std::optional<Token> next(bool numbers_may_differ, bool slots_may_differ = false) {
+    const Header a = a_.header();
+    Header b = b_.header();
+    if (slots_may_differ && a.kind == ArgKind::tensor && b.kind == ArgKind::tensor &&
+        a.slot_known() == b.slot_known())
+      b.number = a.number;
     const bool same = std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
     const bool flips = a.kind == ArgKind::boolean && b.kind == ArgKind::boolean && numbers_may_differ;
     if (!same && !flips) return std::nullopt;

@@ -1,6 +1,7 @@
-// How long a step's record is held while its gate has not answered.
+// How long a step's record is held while its gate has not answered; names of the batch.
 #include "probe/attach/rounds.h"
 
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 namespace nanquest::attach {
@@ -40,6 +41,24 @@ TEST_F(RoundsTest, IsHeldForTheSecondOfTwoOptimizers) {
   rounds_.answered(number_, /*healthy=*/true);
   rounds_.end(/*keep=*/false, {});
   EXPECT_NE(rounds_.kept(number_), nullptr);
+}
+
+TEST(NamedList, NamesOfManyTensorsDifferAndThoseOfFreedOnesAreReused) {
+  NamedList list;
+  std::vector<at::Tensor> passes;  // of a rollout: each with an input
+  for (int i = 0; i < 20; ++i) {
+    passes.push_back(at::ones({2}));
+    EXPECT_EQ(list.add("input", passes.back()), static_cast<std::size_t>(i));
+  }
+  EXPECT_EQ(list.name(0), "input");
+  EXPECT_EQ(list.name(19), "input#20");
+  passes[3].reset();
+  passes[19].reset();
+  const at::Tensor again = at::ones({2}), once_more = at::ones({2}), last = at::ones({2});
+  EXPECT_EQ(list.name(list.add("input", again)), "input#4");
+  EXPECT_EQ(list.name(list.add("input", once_more)), "input#20");
+  EXPECT_EQ(list.name(list.add("input", last)), "input#21");
+  EXPECT_TRUE(list.named("input#20").is_alias_of(once_more));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the attached probe costs a training: "name ratio goal ok|short spread", one line for each model and level.
 
-usage: attach_bench.py [--returning] [gpt2|gpt2-compiled|gpt2-fsdp2|resnet50|tiny|mlp ...]   (default: all; NANQUEST_BENCH_DEVICE=cuda: on a GPU)
+usage: attach_bench.py [--returning] [gpt2|gpt2-compiled|gpt2-fsdp2|resnet50|tiny|mlp|episodes ...]   (default: all; NANQUEST_BENCH_DEVICE=cuda: on a GPU)
 
 "default" is what people get who set nothing: level trace with its watched steps, which are spaced so that they take 1 % of the time, at most
 one in fifty. "trace" is the same without them, "guard" and "watch" are levels as they are. Where fifty steps would take minutes, the default's
@@ -34,7 +34,8 @@ ROOT = HERE.parents[1]
 LARGE = ({"default": 1.035, "trace": 1.03, "guard": 1.01}, {"watch": 1.25})
 SMALL = ({"default": None, "trace": 1.35, "guard": None, "empty": None},)
 MODELS = {"gpt2": (2, 4, 3, LARGE), "gpt2-compiled": (2, 4, 2, LARGE[:1]), "gpt2-fsdp2": (2, 4, 2, ({"trace": 1.04},)),
-          "resnet50": (4, 4, 3, LARGE), "tiny": (50, 9, 3, SMALL), "mlp": (100, 9, 3, SMALL)}
+          "resnet50": (4, 4, 3, LARGE), "tiny": (50, 9, 3, SMALL), "mlp": (100, 9, 3, SMALL),
+          "episodes": (50, 3, 3, SMALL)}
 EVERY, SHARE = 50, 0.01   # by default at most one step in fifty is watched, and these take at most so much of the time (--watch-percent)
 PROCESSES = {"gpt2-fsdp2": 2}   # 1 for all others
 KEEPING = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40)}

@@ -3,12 +3,13 @@ of them passed inside the probe's own functions around forward, backward and upd
 processor's seconds in all threads. "count N" makes N steps more and answers in JSON how often a device was waited for and given
 something to do in them; "operations" makes one, of so many operations.
 
-usage: attach_worker.py gpt2|gpt2-host|gpt2-compiled|gpt2-fsdp2|resnet50|tiny|mlp [LEVEL RUN_DIR [ON_INCIDENT [TAPE]]]; with the probe if
+usage: attach_worker.py gpt2|gpt2-host|gpt2-compiled|gpt2-fsdp2|resnet50|tiny|mlp|episodes [LEVEL RUN_DIR [ON_INCIDENT [TAPE]]]; with the probe if
 LEVEL is given: "guard", "watch" and "default" as they are without a setting, the last with a watched step in NANQUEST_BENCH_WATCH_EVERY if that is
 set; "trace" is the default without its watched steps; "empty" PyTorch's empty observer. The first line on stdout says that it is ready. NANQUEST_BENCH_DEVICE names the device
 (cpu); elsewhere the two large models train under bf16 autocast on batches that a GPU is used for, and gpt2-host on one of 16 tokens, which
 leaves a step as long as the host needs for it. gpt2-fsdp2 is one of several processes, told which by the variables that torchrun sets.
 """
+import itertools
 import json
 import os
 import sys
@@ -124,6 +125,34 @@ def mlp():
     return optimizer, lambda: nn.functional.cross_entropy(model(x), y)
 
 
+def episodes():
+    """Reinforcement learning as in PyTorch's own example (reinforce.py): 30 to 66 passes with one observation each, what they drew decides
+    the next observation, and one update an episode. On one thread; the environment is a cart that is pushed left or right."""
+    torch.set_num_threads(1)
+    policy = nn.Sequential(nn.Linear(4, 128), nn.Dropout(0.6), nn.ReLU(), nn.Linear(128, 2), nn.Softmax(dim=1)).to(DEVICE)
+    optimizer = torch.optim.Adam(policy.parameters(), lr=1e-2)
+    lengths = itertools.cycle(range(30, 70, 4))
+
+    def loss():
+        place, speed, log_probabilities, rewards, returns = 0.1, 0.0, [], [], []
+        for _ in range(next(lengths)):
+            seen = torch.tensor([place, speed, place * speed, 1.0], device=DEVICE).unsqueeze(0)
+            drawn = torch.distributions.Categorical(policy(seen))
+            action = drawn.sample()
+            log_probabilities.append(drawn.log_prob(action))
+            speed += 0.1 if action.item() else -0.1
+            place += 0.1 * speed
+            rewards.append(-abs(place))
+        total = 0.0
+        for reward in rewards[::-1]:
+            total = reward + 0.99 * total
+            returns.insert(0, total)
+        returns = torch.tensor(returns, device=DEVICE)
+        returns = (returns - returns.mean()) / (returns.std() + 1e-6)
+        return torch.cat([-p * r for p, r in zip(log_probabilities, returns)]).sum()
+    return optimizer, loss
+
+
 class Inside:
     """The time spent in functions, the probe's, that Python calls."""
 
@@ -143,7 +172,7 @@ class Inside:
 
 
 MODELS = {"gpt2": gpt2, "gpt2-host": lambda: gpt2(shape=(1, 16)), "gpt2-compiled": lambda: gpt2(compiled=True), "gpt2-fsdp2": gpt2_fsdp2,
-          "resnet50": resnet50, "tiny": tiny, "mlp": mlp}
+          "resnet50": resnet50, "tiny": tiny, "mlp": mlp, "episodes": episodes}
 
 
 def attach(level, run_dir, on_incident="continue", tape="0"):
