@@ -10,7 +10,6 @@ from ..base.probe_state import probe
 from ..pytorch.guarded import guarded, in_backward
 from ..pytorch.names import is_plain, living_optimizers
 from ..pytorch.shards import own_part
-from ..steps.program import known_program
 
 _known = {}  # id of a compiled graph -> (weak reference to it, weak reference to its optimizer, None if it has none)
 
@@ -76,7 +75,10 @@ def begin(attachment, graph, written):
     optimizer = _optimizer_of(graph, written)
     if optimizer is None:
         return None
-    known_program().updates.word.compiled = True
+    word = probe.program and probe.program.updates.word
+    if word:
+        word.compiled = True
     probe.update_hooks[0](optimizer, (optimizer,), {})
-    known_program().updates.word.compiled = False
+    if word:
+        word.compiled = False
     return Update(optimizer)
