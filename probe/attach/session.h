@@ -151,8 +151,8 @@ class AttachSession : public OpSink {
   void new_optimizer() { new_optimizer_ = true; }
   /// Judges the loss and the gradients of the weights that are about to be written.
   StepAnswer judge(const Update& update);
-  /// For the update that has begun, once: 1 on the device if it must be left out, else 0; nobody has waited for
-  /// it. Undefined if the gate has answered.
+  /// For the update that has begun, once: 1 on the device if it must be left out, else 0; nobody has waited
+  /// for it. Undefined if the gate has answered.
   at::Tensor gate_word() { return std::exchange(word_, {}); }
   /// What came late, of steps before: to be told whenever one of these functions has answered.
   std::vector<StepAnswer> late_answers() { return std::exchange(late_, {}); }
