@@ -79,6 +79,7 @@ Result<AttachOptions> parse_options(const std::string& text) {
   reader.read("max_incidents", options.probe.max_incidents);
   reader.read("few_files_from", options.few_files_from);
   reader.read("record_steps", options.record_steps);
+  reader.read("audit", options.audit);
   reader.read("on_incident", on_incident);
   reader.read("gate", options.gate_later, {{"later", true}, {"now", false}});
   // What the fallback does must be decided before the update; the others can leave it out on the device.

@@ -149,6 +149,7 @@ void AttachSession::new_trace() {
   if (!rounds_ || machine_.paused()) return;
   machine_.record_opens();
   results_ = {};
+  if (audited()) options_.record_steps.insert(step());
   trace_ = {.watched = watching()};
   if (!trace_.watched) release_spare_copies();
   time_step();

@@ -67,6 +67,7 @@ struct AttachOptions {
   int tape = 0;  ///< at least this many steps stay in an unbroken record (probe/record/tape.h); 0 = none
   std::string tape_folder;  ///< folder for its large values, as files instead of memory; "": memory only
   std::set<std::int64_t> record_steps;  ///< steps that are saved, good or bad, as the level records them
+  int audit = 0;  ///< every so many steps one is watched and saved for an audit; 0 = none
   bool forecast = false;                ///< report places that are about to leave their format's range
   std::uint64_t max_disk = 0;  ///< bytes that files of this rank's steps may take together; 0 = no bound
   std::set<std::pair<std::string, std::string>> muted;  ///< op and module of culprits that are not reported
@@ -300,6 +301,8 @@ class AttachSession : public OpSink {
   }
   void hand_written(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs);
   bool watching() const;
+  /// Whether the running step is one of those that are saved for an audit.
+  bool audited() const { return options_.audit > 0 && step() > 0 && step() % options_.audit == 0; }
   /// Whether it is measured how often steps are watched.
   bool spaces_by_cost() const;
   /// A record begins: measures this step, if it is one of those, and decides how often steps are watched.

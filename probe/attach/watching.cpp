@@ -6,7 +6,7 @@
 namespace nanquest::attach {
 
 bool AttachSession::watching() const {
-  if (options_.probe.level == Level::watch) return true;
+  if (options_.probe.level == Level::watch || audited()) return true;
   if (step() < options_.watch_first || step() - writer_.last_step() <= options_.watch_after) return true;
   if (spaces_by_cost() ? spacing_.due(step())
                        : options_.watch_every > 0 && step() % options_.watch_every == 0)

@@ -93,7 +93,9 @@ struct RanksArguments {
 };
 
 struct DiffArguments {
-  std::string a, b;  ///< snapshots
+  std::string a, b;        ///< snapshots, or two run directories
+  std::int64_t step = -1;  ///< of the directories; -1: the newest that both recorded
+  std::string html;        ///< file for the same as HTML; "": none
   bool json = false, quiet = false;
   bool full = false;  ///< all findings and notes
 };
@@ -108,6 +110,7 @@ int headroom_command(const HeadroomArguments& arguments);
 int judge_command(const JudgeArguments& arguments);
 int diagnose_command(const Common& common, const DiagnoseArguments& arguments);
 int verify_command(const Common& common);
+int audit_command(const Common& common);
 int rewind_command(const Common& common, const RewindArguments& arguments);
 int run_command(const Common& common, const RunArguments& arguments);
 int bisect_command(const Common& common, const std::string& what);

@@ -210,20 +210,29 @@ void add_ranks(CLI::App& app, Arguments& a) {
 }
 
 void add_diff(CLI::App& app, Arguments& a) {
-  CLI::App* diff = subcommand(app, a, "diff", "Two recordings of one step: where they part, and why",
-                              [&a] { return diff_command(a.diff); });
-  diff->add_option("a", a.diff.a, "A recorded step (nanquest run --record-steps N)")
+  CLI::App* diff =
+      subcommand(app, a, "diff", "Two recordings of one step, or two runs: where they part, and why",
+                 [&a] { return diff_command(a.diff); });
+  diff->add_option("a", a.diff.a, "A recorded step (nanquest run --record-steps N), or a run directory")
       ->required()
       ->type_name("A");
-  diff->add_option("b", a.diff.b, "The same step of another run")->required()->type_name("B");
+  diff->add_option("b", a.diff.b, "The same step of another run, or its directory")
+      ->required()
+      ->type_name("B");
+  diff->add_option("--step", a.diff.step,
+                   "Of two directories: this step (default: the newest that both recorded)")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N");
   diff->add_flag("--json", a.diff.json, "Print the result as JSON");
+  diff->add_option("--html", a.diff.html, "Write it as one HTML file, with tables of all differences")
+      ->type_name("FILE");
   diff->add_flag("--full", a.diff.full, "Print all differences");
   diff->add_flag("-q,--quiet", a.diff.quiet, "No progress on stderr");
   add_model(*diff);
   add_load(*diff);
   diff->footer(
-      "Example:\n  nanquest-replay diff before/recordings/step-00000000.r0.h5 "
-      "after/recordings/step-00000000.r0.h5\n"
+      "Examples:\n  nanquest-replay diff before after\n"
+      "  nanquest-replay diff before/recordings/step-00000000.r0.h5 after/recordings/step-00000000.r0.h5\n"
       "Exit code: 0 alike within rounding, 1 they differ, 2 usage, 3 bad file.");
 }
 
@@ -312,6 +321,12 @@ void add_subcommands(CLI::App& app, Arguments& a) {
   CLI::App* verify = subcommand(app, a, "verify", "Run as recorded and compare every output bit for bit",
                                 [&a] { return verify_command(a.common); });
   add_common(*verify, a.common, true);
+  CLI::App* audit =
+      subcommand(app, a, "audit", "Run a recorded step again: did the machine compute it right?",
+                 [&a] { return audit_command(a.common); });
+  add_common(*audit, a.common, true);
+  audit->footer(
+      "Exit code: 0 all outputs have the same bits, 1 one differs or nothing could be compared, 3 bad file.");
   add_device(*verify, a.common);
   add_rewind(app, a);
   CLI::App* run = subcommand(app, a, "run", "Run the step, every output of every op checked",

@@ -2,204 +2,64 @@
 
 #include <algorithm>
 #include <exception>
-#include <optional>
 
-#include "replay/diff/align.h"
-#include "replay/diff/ends.h"
-#include "replay/diff/outside.h"
-#include "replay/diff/reason.h"
-#include "replay/diff/rounding.h"
+#include "replay/diff/comparison.h"
+#include "replay/diff/formats.h"
 
 namespace nanquest::diff {
 namespace {
 
-bool is_garbage(const OpRow& op) {
-  return (op.flags & kOpUninitialised) != 0;
+bool was_given(const Finding& f) {
+  return f.kind == Kind::batch || f.kind == Kind::state;
 }
 
-class Comparison {
- public:
-  Comparison(const Replayer& a, const Replayer& b, const Settings& settings)
-      : a_(a),
-        b_(b),
-        settings_(settings),
-        graph_a_(a.doc()),
-        graph_b_(b.doc()),
-        alignment_(align(graph_a_, graph_b_)),
-        steps_{a, b, graph_a_, graph_b_, alignment_} {}
+/// The first difference of what the steps do; null if there is none.
+const Finding* first_of_step(const Report& report) {
+  const auto found = std::find_if_not(report.findings.begin(), report.findings.end(), was_given);
+  return found == report.findings.end() ? nullptr : &*found;
+}
 
-  Report result() && {
-    ends_ = ends_of(graph_a_, graph_b_, report_.notes);
-    count();
-    if (!report_.same_program) return std::move(report_);
-    find_limits();
-    say("comparing");
-    const Pass as_recorded = pass({}, false);
-    report_.ends = judge_ends(ends_, as_recorded.ends_a, as_recorded.ends_b, end_limits_);
-    if (outside(); divided_differently_ && all_agree(report_.ends)) {
-      report_.findings.clear();
-      report_.complete = true;
-      report_.notes.push_back("the batch is divided differently: what both steps leave behind was compared");
-      return std::move(report_);
-    }
-    for (int i = 0; i < settings_.most_repairs; ++i) {
-      const Pass now = pass(edits_, true);
-      if (report_.findings.empty()) report_.equal_pairs = now.equal;
-      if (!now.first) {
-        const std::vector<Group> left = judge_ends(ends_, now.ends_a, now.ends_b, end_limits_);
-        report_.complete = all_agree(left);
-        if (report_.findings.empty() && !report_.complete) add_end(left);
-        break;
-      }
-      say("looking at op " + std::to_string(now.first->pair.a.row()));
-      if (!add(find_reason(steps_, *now.first, edits_))) break;
-    }
-    const auto lines = differing_numbers(steps_, report_.findings);
-    report_.notes.insert(report_.notes.end(), lines.begin(), lines.end());
-    return std::move(report_);
-  }
+/// No number that the program passed explains it: formats or the order of sums may.
+bool may_be_rounding(const Finding& f) {
+  return f.kind == Kind::operations || f.kind == Kind::input || f.kind == Kind::format ||
+         f.kind == Kind::value;
+}
 
- private:
-  struct Pass {
-    std::optional<FirstBeyond> first;
-    std::int64_t equal = 0;
-    std::vector<at::Tensor> ends_a, ends_b;
-  };
-  struct Stop : std::exception {};
-
-  void say(const std::string& what) const {
-    if (settings_.say) settings_.say(what);
-  }
-
-  /// False if there are enough.
-  bool add(Finding finding) {
-    for (Finding& other : report_.findings)
-      if (is_same(finding, other)) return ++other.places > 0;
-    if (static_cast<int>(report_.findings.size()) >= settings_.most_findings) return false;
-    const OpId forward = finding.a < 0 ? OpId{} : graph_a_.forward_of(OpId{finding.a});
-    for (std::size_t i = 0; forward && i < report_.findings.size(); ++i)
-      if (report_.findings[i].a == forward.row()) finding.follows = static_cast<std::int32_t>(i);
-    report_.findings.push_back(std::move(finding));
-    return true;
-  }
-
-  void count() {
-    report_.step_a = a_.doc().step, report_.step_b = b_.doc().step;
-    report_.ops_a = static_cast<std::int64_t>(graph_a_.ops().size());
-    report_.ops_b = static_cast<std::int64_t>(graph_b_.ops().size());
-    report_.in_common = static_cast<std::int64_t>(alignment_.pairs.size());
-    report_.share = alignment_.share();
-    report_.same_program = report_.share >= settings_.least_share || is_one_model(graph_a_, graph_b_, ends_);
-    divided_differently_ = micro_batches(a_.doc()) != micro_batches(b_.doc());
-    for (const OpPair& pair : alignment_.pairs)
-      if (!is_garbage(graph_a_.op(pair.a)) && is_comparable(pair)) pairs_.push_back(pair);
-  }
-
-  /// They write values of the same shapes.
-  bool is_comparable(const OpPair& pair) const {
-    const auto a = graph_a_.written(pair.a), b = graph_b_.written(pair.b);
-    return !a.empty() && std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](TensorId l, TensorId r) {
-      return static_cast<bool>(l) == static_cast<bool>(r) &&
-             (!l || graph_a_.tensor(l).sizes == graph_b_.tensor(r).sizes);
-    });
-  }
-
-  /// Something that the step leaves differs, but no op that both have does.
-  void add_end(const std::vector<Group>& groups) {
-    const auto group =
-        std::find_if(groups.begin(), groups.end(), [](const Group& g) { return g.differ > 0; });
-    if (group == groups.end()) return;
-    Finding finding;
-    finding.name = group->name + ": " + group->first;
-    finding.distance = group->distance;
-    finding.places = group->differ;
-    report_.findings.push_back(std::move(finding));
-  }
-
-  void find_limits() {
-    say("changing last bits in A");
-    of_a_.emplace(a_, settings_.perturbations, places(ends_, &End::a));
-    const bool formats_differ = std::any_of(pairs_.begin(), pairs_.end(), [&](const OpPair& pair) {
-      const auto a = graph_a_.written(pair.a), b = graph_b_.written(pair.b);
-      return !a.empty() && !b.empty() && a[0] && b[0] &&
-             graph_a_.tensor(a[0]).dtype != graph_b_.tensor(b[0]).dtype;
-    });
-    if (formats_differ) {
-      say("changing last bits in B");
-      of_b_.emplace(b_, settings_.perturbations, places(ends_, &End::b));
-    }
-    for (std::size_t i = 0; i < ends_.size(); ++i) {
-      Apart limit = of_a_->wanted(i);
-      if (of_b_) limit.at_least(of_b_->wanted(i));
-      end_limits_.push_back(limit);
-    }
-  }
-
-  /// A, with what was put into it, beside B, up to the first value beyond rounding if `stop`.
-  Pass pass(const Edits& edits, bool stop) {
-    Pass result;
-    RunOptions left = edits.options(), right;
-    right.scan = false;
-    const auto compare = [&](const OpPair& pair, const std::vector<at::Tensor>& a,
-                             const std::vector<at::Tensor>& b) {
-      for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-        if (!a[i].defined() || !b[i].defined()) continue;
-        const Apart found = apart(a[i], b[i]);
-        if (!found.any()) continue;
-        Apart limit = of_a_->limit({pair.a.row(), static_cast<std::int32_t>(i)});
-        if (of_b_) limit.at_least(of_b_->limit({pair.b.row(), static_cast<std::int32_t>(i)}));
-        if (!beyond(found, limit, a[i].scalar_type(), b[i].scalar_type()) || !stop) continue;
-        result.first = FirstBeyond{pair, static_cast<std::int32_t>(i), found, limit};
-        throw Stop();
-      }
-      ++result.equal;
-    };
-    try {
-      LockstepResult runs = lockstep({&a_, &left, places(ends_, &End::a)},
-                                     {&b_, &right, places(ends_, &End::b)}, pairs_, compare);
-      result.ends_a = std::move(runs.wanted_a), result.ends_b = std::move(runs.wanted_b);
-    } catch (const Stop&) {  // the rest does not matter
-    }
-    return result;
-  }
-
-  /// What the steps were given: if it differs, B's is put into A, so that only what the steps do is left.
-  void outside() {
-    const Outside outside = compare_outside(a_, graph_a_, b_, graph_b_, alignment_);
-    for (const bool batch : {true, false}) {
-      Finding finding;
-      finding.kind = batch ? Kind::batch : Kind::state;
-      for (const OutsideDifference& d : outside.differ) {
-        if (d.batch != batch || !beyond(d.apart, {}, d.a, d.b)) continue;
-        divided_differently_ = divided_differently_ || (batch && d.apart.kind);
-        if (finding.places++ == 0) finding.name = d.name, finding.distance = {d.apart.whole, 0};
-        if (d.slot) edits_.outside(d.slot, d.row, d.value);
-      }
-      if (finding.places > 0) report_.findings.push_back(finding);
-    }
-    for (const std::string& name : outside.only_a) report_.notes.push_back("only A has " + name);
-    for (const std::string& name : outside.only_b) report_.notes.push_back("only B has " + name);
-  }
-
-  const Replayer &a_, &b_;
-  const Settings& settings_;
-  TraceGraph graph_a_, graph_b_;
-  Alignment alignment_;
-  Steps steps_;
-  std::vector<OpPair> pairs_;
-  std::vector<End> ends_;
-  std::vector<Apart> end_limits_;
-  std::optional<Rounding> of_a_, of_b_;
-  Edits edits_;
-  bool divided_differently_ = false;  ///< other micro-batches, or a batch of another shape
-  Report report_;
-};
+/// Both steps again in fp64, where formats and the order of sums make no difference.
+void add_fp64(const Replayer& a, const Replayer& b, Settings settings, Report& report) {
+  InFp64& result = report.in_fp64.emplace();
+  for (const Replayer* step : {&a, &b})
+    if (result.why_not.empty()) result.why_not = not_in_fp64(*step);
+  if (!result.why_not.empty()) return;
+  const bool hidden = !first_of_step(report);
+  if (!hidden) settings.most_repairs = 1;  // only whether there is a difference
+  Report wide = compare_in(a, b, settings, Precision::fp64);
+  const Finding* first = first_of_step(wide);
+  result.alike = !first;
+  if (!first) return;
+  result.where = *first;
+  // What no experiment explains may come from a kernel that does not compute in fp64.
+  const bool all_shown = std::all_of(wide.findings.begin(), wide.findings.end(),
+                                     [](const Finding& f) { return was_given(f) || f.shown; });
+  if (!hidden || !all_shown || !wide.complete) return;
+  result.hidden = true;
+  report.findings = std::move(wide.findings);
+  report.notes = std::move(wide.notes);
+  report.complete = true;
+  report.equal_pairs = wide.equal_pairs;
+}
 
 }  // namespace
 
 Result<Report> compare_steps(const Replayer& a, const Replayer& b, const Settings& settings) {
   try {
-    return Comparison(a, b, settings).result();
+    Report report = compare_in(a, b, settings, Precision::as_recorded);
+    const Finding* first = first_of_step(report);
+    if (report.same_program && (first ? may_be_rounding(*first) : report.formats.has_value())) {
+      if (settings.say) settings.say("comparing in fp64");
+      add_fp64(a, b, settings, report);
+    }
+    return report;
   } catch (const std::exception& e) {
     return Error{ErrorCode::bad_file, std::string("the steps can't be compared: ") + e.what(),
                  "nanquest-replay verify FILE shows whether each can be run"};

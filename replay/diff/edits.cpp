@@ -19,6 +19,7 @@ c10::IValue copied(const c10::IValue& value) {
 
 RunOptions Edits::options() const {
   RunOptions options;
+  options.precision = precision_;
   options.scan = false;
   for (const auto& [op, arguments] : arguments_)
     options.edit.op_edit[op] = [arguments = arguments](std::vector<c10::IValue>& stack) {

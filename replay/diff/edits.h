@@ -13,6 +13,9 @@ namespace nanquest::diff {
 
 class Edits {
  public:
+  /// `precision`: what the whole run computes in.
+  explicit Edits(Precision precision = Precision::as_recorded) : precision_(precision) {}
+
   /// The argument at `position` of `op` becomes `value`; a tensor only where the shape stays.
   void argument(OpId op, int position, c10::IValue value) {
     arguments_[op.row()][position] = std::move(value);
@@ -36,6 +39,7 @@ class Edits {
     TensorRow row;
     at::Tensor value;
   };
+  Precision precision_;
   std::map<std::int32_t, std::map<int, c10::IValue>> arguments_;
   std::map<std::int32_t, std::vector<at::Tensor>> written_;
   std::multimap<std::int32_t, Shown> shown_;

@@ -71,8 +71,8 @@ class Matching {
     what.apart = apart(a, b);
     if (!what.apart.any()) return;
     what.a = a.scalar_type(), what.b = b.scalar_type();
-    what.value = b;
-    if (a.sizes() != b.sizes()) what.slot = {};
+    what.in_a.value = a, what.in_b.value = b;
+    if (a.sizes() != b.sizes()) what.in_a.slot = what.in_b.slot = {};
     result_.differ.push_back(std::move(what));
   }
 
@@ -84,13 +84,10 @@ class Matching {
     if (!value_a.defined() || !value_b.defined()) return;
     const bool alike =
         left.sizes == right.sizes && left.strides == right.strides && value_a.numel() == value_b.numel();
-    what.row = left;
-    if (alike) {
-      what.row.sizes = {value_a.numel()};
-      what.row.strides = {1};
-      what.row.storage_offset = 0;
-    }
-    what.slot = a.slot;
+    what.in_a.row = left, what.in_b.row = right;
+    for (TensorRow* row : {&what.in_a.row, &what.in_b.row})
+      if (alike) row->sizes = {value_a.numel()}, row->strides = {1}, row->storage_offset = 0;
+    what.in_a.slot = a.slot, what.in_b.slot = b.slot;
     if (alike)
       compare(std::move(what), value_a.flatten(), value_b.flatten());
     else

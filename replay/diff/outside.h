@@ -17,9 +17,13 @@ struct OutsideDifference {
   bool batch = false;  ///< it came with the batch; otherwise it persists from step to step
   Apart apart;
   at::ScalarType a = at::kFloat, b = at::kFloat;
-  SlotId slot;       ///< of A; none if its step does not use it, or B's value does not fit there
-  TensorRow row;     ///< of A: the elements in `slot`
-  at::Tensor value;  ///< of B
+  /// The elements of a storage, and their value.
+  struct Elements {
+    SlotId slot;  ///< none if the step does not use it, or the other's value does not fit there
+    TensorRow row;
+    at::Tensor value;
+  };
+  Elements in_a, in_b;
 };
 
 struct Outside {

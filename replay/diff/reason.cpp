@@ -6,7 +6,8 @@
 #include <map>
 #include <set>
 
-#include "replay/diff/constants.h"
+#include "replay/diff/formats.h"
+#include "replay/diff/passed_numbers.h"
 
 namespace nanquest::diff {
 namespace {
@@ -16,33 +17,6 @@ struct Both {
   std::vector<c10::IValue> given_a, given_b;
   std::vector<at::Tensor> made_a, made_b;
 };
-
-/// The same number of the program, different in A and B, in all ops where it is so.
-struct NumberGroup {
-  std::string op, name, in_a, in_b;
-  std::vector<std::pair<OpId, Constant>> places;  ///< ops of A, with B's number
-  bool same(const NumberGroup& other) const {
-    return op == other.op && name == other.name && in_a == other.in_a && in_b == other.in_b;
-  }
-};
-
-std::vector<NumberGroup> number_groups(const Steps& steps) {
-  std::vector<NumberGroup> groups;
-  for (const OpPair& pair : steps.alignment.pairs) {
-    if (steps.graph_a.op(pair.a).overload != steps.graph_b.op(pair.b).overload) continue;
-    const auto left = constants_of(steps.a, pair.a), right = constants_of(steps.b, pair.b);
-    for (const Constant& a : left)
-      for (const Constant& b : right) {
-        if (a.position != b.position || a.text == b.text) continue;
-        NumberGroup group{steps.graph_a.op(pair.a).name, a.name, a.text, b.text, {}};
-        const auto found =
-            std::find_if(groups.begin(), groups.end(), [&](const NumberGroup& g) { return g.same(group); });
-        NumberGroup& into = found == groups.end() ? groups.emplace_back(std::move(group)) : *found;
-        into.places.emplace_back(pair.a, b);
-      }
-  }
-  return groups;
-}
 
 /// Tensors of an argument, lists included.
 std::vector<at::Tensor> tensors_in(const c10::IValue& value) {
@@ -62,8 +36,13 @@ bool same_argument(const c10::IValue& a, const c10::IValue& b) {
 
 class Search {
  public:
-  Search(const Steps& steps, const FirstBeyond& first, Edits& edits)
-      : steps_(steps), first_(first), edits_(edits), a_(first.pair.a), b_(first.pair.b) {}
+  Search(const Steps& steps, const FirstBeyond& first, Edits& edits, const Edits& edits_of_b)
+      : steps_(steps),
+        first_(first),
+        edits_(edits),
+        edits_of_b_(edits_of_b),
+        a_(first.pair.a),
+        b_(first.pair.b) {}
 
   Finding find() {
     both_ = run(edits_);
@@ -73,17 +52,33 @@ class Search {
       for (const NumberGroup& group : groups)
         if (is_here(group) == here && try_numbers(group)) return finding_;
     if (inputs_differ_.empty() && try_random()) return finding_;
-    if (!inputs_differ_.empty() && try_inputs()) return finding_;
-    edits_.written(a_, both_.made_b);
-    const at::ScalarType type_a = type_of(both_.made_a), type_b = type_of(both_.made_b);
-    if (inputs_differ_.empty() && type_a != type_b) {
-      finding_.kind = Kind::format;
-      finding_.in_a = at::toString(type_a), finding_.in_b = at::toString(type_b);
+    const Edits before = edits_;
+    if (inputs_differ_.empty() || !try_inputs()) {
+      edits_.written(a_, both_.made_b);
+      const at::ScalarType type_a = type_of(both_.made_a), type_b = type_of(both_.made_b);
+      if (inputs_differ_.empty() && type_a != type_b) {
+        finding_.kind = Kind::format;
+        finding_.in_a = at::toString(type_a), finding_.in_b = at::toString(type_b);
+      }
     }
+    if (steps_.precision == Precision::as_recorded) widen(before);
     return finding_;
   }
 
  private:
+  /// Whether the number formats, or the order of sums, make the difference that remained with `before`.
+  void widen(const Edits& before) {
+    const auto widened =
+        try_formats(steps_, first_, before, edits_of_b_, makers(steps_.graph_a, a_, steps_.alignment.of_a),
+                    makers(steps_.graph_b, b_, steps_.alignment.of_b));
+    if (!widened) return;
+    finding_.widened = widened->side, finding_.in_format = widened->format;
+    if (widened->side == "both") return;
+    finding_.kind = Kind::format;
+    finding_.in_a = widened->narrow_a, finding_.in_b = widened->narrow_b;
+    finding_.shown = true;
+  }
+
   at::ScalarType type_of(const std::vector<at::Tensor>& made) const {
     const auto i = static_cast<std::size_t>(first_.entry);
     return i < made.size() && made[i].defined() ? made[i].scalar_type() : at::kByte;
@@ -92,8 +87,7 @@ class Search {
   /// What A with these edits and B have at the pair.
   Both run(const Edits& edits) const {
     Both both;
-    RunOptions left = edits.options(), right;
-    right.scan = false;
+    RunOptions left = edits.options(), right = edits_of_b_.options();
     left.stop_after = a_.row(), right.stop_after = b_.row();
     const auto keep = [](std::function<bool(std::vector<c10::IValue>&)> before,
                          std::vector<c10::IValue>& into) {
@@ -105,7 +99,7 @@ class Search {
       };
     };
     left.edit.op_edit[a_.row()] = keep(left.edit.op_edit[a_.row()], both.given_a);
-    right.edit.op_edit[b_.row()] = keep({}, both.given_b);
+    right.edit.op_edit[b_.row()] = keep(right.edit.op_edit[b_.row()], both.given_b);
     const auto made = [&](const OpPair&, const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
       for (const at::Tensor& t : a) both.made_a.push_back(t.defined() ? t.detach().clone() : t);
       for (const at::Tensor& t : b) both.made_b.push_back(t.defined() ? t.detach().clone() : t);
@@ -124,12 +118,10 @@ class Search {
 
   /// The finding is at this op of A.
   void place(OpId at) {
-    const OpRow& op = steps_.graph_a.op(at);
-    finding_.op = op.name;
-    finding_.module = plain_path(steps_.graph_a.module_of(at));
-    finding_.phase = phase_name(op.phase);
-    finding_.parameter = parameters_of_updates(steps_.graph_a)[at.index()];
-    finding_.a = at.row(), finding_.b = steps_.alignment.of_a[at].row();
+    const Finding there = at_op(steps_, at);
+    finding_.op = there.op, finding_.module = there.module, finding_.phase = there.phase;
+    finding_.parameter = there.parameter;
+    finding_.a = there.a, finding_.b = there.b;
   }
 
   void describe() {
@@ -217,8 +209,10 @@ class Search {
     edits_ = std::move(everywhere ? made : given);
     finding_.shown = true;
     const std::size_t position = inputs_differ_.front();
-    collect(steps_.graph_a, a_, steps_.alignment.of_a, finding_.only_a);
-    collect(steps_.graph_b, b_, steps_.alignment.of_b, finding_.only_b);
+    for (const OpId op : makers(steps_.graph_a, a_, steps_.alignment.of_a))
+      finding_.only_a.push_back(op_words(steps_.graph_a, op));
+    for (const OpId op : makers(steps_.graph_b, b_, steps_.alignment.of_b))
+      finding_.only_b.push_back(op_words(steps_.graph_b, op));
     finding_.kind = finding_.only_a.empty() && finding_.only_b.empty() ? Kind::input : Kind::operations;
     const auto handle =
         c10::Dispatcher::singleton().findOp({steps_.graph_a.op(a_).name, steps_.graph_a.op(a_).overload});
@@ -244,8 +238,7 @@ class Search {
   }
 
   /// Ops without a partner from which the differing inputs were computed, back to ops with one.
-  void collect(const TraceGraph& graph, OpId from, const PerRow<OpRow, OpId>& partner,
-               std::vector<std::string>& into) {
+  std::vector<OpId> makers(const TraceGraph& graph, OpId from, const PerRow<OpRow, OpId>& partner) const {
     std::set<OpId> seen;
     std::vector<std::pair<TensorId, OpId>> open;
     for (const std::size_t i : inputs_differ_)
@@ -257,7 +250,7 @@ class Search {
       if (!maker || partner[maker] || !seen.insert(maker).second) continue;
       for (const TensorId read : graph.reads(maker)) open.emplace_back(read, maker);
     }
-    for (const OpId op : seen) into.push_back(op_words(graph, op));
+    return {seen.begin(), seen.end()};
   }
 
   static std::string source(const TraceGraph& graph, OpId op, std::size_t position) {
@@ -281,6 +274,7 @@ class Search {
   const Steps& steps_;
   const FirstBeyond& first_;
   Edits& edits_;
+  const Edits& edits_of_b_;
   OpId a_, b_;
   Both both_;
   std::vector<std::size_t> inputs_differ_;
@@ -289,29 +283,26 @@ class Search {
 
 }  // namespace
 
+Finding at_op(const Steps& steps, OpId op) {
+  const OpRow& row = steps.graph_a.op(op);
+  Finding finding;
+  finding.op = row.name;
+  finding.module = plain_path(steps.graph_a.module_of(op));
+  finding.phase = phase_name(row.phase);
+  finding.parameter = parameters_of_updates(steps.graph_a)[op.index()];
+  finding.a = op.row(), finding.b = steps.alignment.of_a[op].row();
+  finding.places = 1;
+  return finding;
+}
+
 std::string op_words(const TraceGraph& graph, OpId op) {
   const std::string module = plain_path(graph.module_of(op));
   return graph.op(op).name + (module.empty() ? "" : " in " + module) + " (op " + std::to_string(op.row()) +
          ")";
 }
 
-Finding find_reason(const Steps& steps, const FirstBeyond& first, Edits& edits) {
-  return Search(steps, first, edits).find();
-}
-
-std::vector<std::string> differing_numbers(const Steps& steps, const std::vector<Finding>& named) {
-  std::vector<std::string> lines;
-  for (const NumberGroup& group : number_groups(steps)) {
-    const bool is_named = std::any_of(named.begin(), named.end(), [&](const Finding& f) {
-      return f.name == group.name && f.in_a == group.in_a && f.in_b == group.in_b;
-    });
-    if (is_named) continue;
-    const std::string module = plain_path(steps.graph_a.module_of(group.places.front().first));
-    lines.push_back(group.name + " of " + group.op + (module.empty() ? "" : " in " + module) + ": " +
-                    group.in_a + " in A, " + group.in_b + " in B (" + std::to_string(group.places.size()) +
-                    " ops)");
-  }
-  return lines;
+Finding find_reason(const Steps& steps, const FirstBeyond& first, Edits& edits, const Edits& edits_of_b) {
+  return Search(steps, first, edits, edits_of_b).find();
 }
 
 }  // namespace nanquest::diff

@@ -18,6 +18,7 @@ struct Steps {
   const Replayer &a, &b;
   const TraceGraph &graph_a, &graph_b;
   const Alignment& alignment;
+  Precision precision = Precision::as_recorded;
 };
 
 /// A pair whose values are beyond rounding, the first in the step.
@@ -30,14 +31,13 @@ struct FirstBeyond {
 /// Looks for what makes the difference at `first`, in A with `edits`: numbers that the program passed (at
 /// this op or before it), random numbers, what the op computes from. Each candidate is tried; the first with
 /// which A gives B's value is put into `edits`. If none does, B's value itself is, and the finding says no
-/// more than where.
-Finding find_reason(const Steps& steps, const FirstBeyond& first, Edits& edits);
+/// more than where. Of other operations and inputs, number formats are tried too (formats.h).
+Finding find_reason(const Steps& steps, const FirstBeyond& first, Edits& edits, const Edits& edits_of_b);
+
+/// A finding at this op of A, without what differs there.
+Finding at_op(const Steps& steps, OpId op);
 
 /// "aten::addmm in blocks.1 (op 34)".
 std::string op_words(const TraceGraph& graph, OpId op);
-
-/// Numbers that differ in ops up to this one of A, but had no part in a finding: "eps of
-/// aten::native_layer_norm: 1e-05 in A, 1e-06 in B (2 ops)". `named`: findings so far.
-std::vector<std::string> differing_numbers(const Steps& steps, const std::vector<Finding>& named);
 
 }  // namespace nanquest::diff

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,8 +10,9 @@ namespace nanquest::diff {
 
 /// How a difference came in. `batch`, `state`: values from outside the step differ. `argument`: a number that
 /// the program passed. `random`: other random numbers. `operations`: ops that only one has. `input`: the same
-/// op computes from something else. `format`: another number format. `value`: none of these was found.
-enum class Kind : std::uint8_t { batch, state, argument, random, operations, input, format, value };
+/// op computes from something else. `format`: another number format. `ranks`: what a collective got from
+/// other ranks. `value`: none of these was found.
+enum class Kind : std::uint8_t { batch, state, argument, random, operations, input, format, ranks, value };
 
 /// "batch", "state", …
 std::string_view word(Kind kind);
@@ -34,6 +36,8 @@ struct Finding {
   bool inputs_agree = false;
   /// A, given what B has there, gives B's value there, within rounding. Only then is the kind shown.
   bool shown = false;
+  /// With the operations of "A", "B" or "both" in this format ("fp32") both give the same value; "": not so.
+  std::string widened, in_format;
 };
 
 /// The end of the step: how many of a group of values are beyond rounding.
@@ -44,6 +48,32 @@ struct Group {
   Distance distance;
 };
 
+/// Matched operations whose results have different number formats.
+struct Formats {
+  std::int64_t places = 0;
+  std::string first;       ///< "aten::addmm in blocks.1 (op 34)", of A
+  std::string in_a, in_b;  ///< "Float", "BFloat16"
+};
+
+/// Both steps run in fp64, where formats and the order of sums make no difference.
+struct InFp64 {
+  std::string why_not;  ///< "" if it was tried
+  bool alike = false;
+  Finding where;        ///< the first difference there, if they are not
+  bool hidden = false;  ///< the findings are those in fp64: rounding in the recorded formats hides them
+};
+
+/// Two runs beside the step that was compared.
+struct Runs {
+  std::int32_t rank = 0;
+  std::vector<std::int64_t> steps;             ///< that both have files of, in order; the last was compared
+  std::optional<std::int64_t> differs_before;  ///< the first of them that began with another state
+  std::string parameter, buffer, optimizer;    ///< the first of each that differs there; "": none
+  std::int64_t equal_losses = 0;               ///< steps of both series, up to the first that differs
+  std::optional<std::int64_t> loss_step;       ///< the first whose loss differs in a bit
+  double loss_a = 0, loss_b = 0;
+};
+
 struct Report {
   std::string file_a, file_b;
   std::int64_t step_a = 0, step_b = 0;
@@ -52,8 +82,11 @@ struct Report {
   bool same_program = true;       ///< false: too little in common to be compared; there are no findings
   std::int64_t equal_pairs = 0;   ///< pairs up to the first finding that are within rounding
   std::vector<Finding> findings;  ///< in the order in which the step meets them
-  bool complete = false;    ///< with all that was put into A, all that was compared is B's within rounding
-  std::vector<Group> ends;  ///< as recorded, without changes
+  bool complete = false;     ///< with all that was put into A, all that was compared is B's within rounding
+  std::vector<Group> ends;   ///< as recorded, without changes
+  std::optional<Runs> runs;  ///< if run directories were compared
+  std::optional<Formats> formats;
+  std::optional<InFp64> in_fp64;  ///< if formats differ, or no number of the program explains the difference
   std::vector<std::string>
       notes;  ///< settings that differ without an effect beyond rounding; parameters of one
   bool alike() const { return same_program && findings.empty(); }
@@ -63,8 +96,12 @@ struct Report {
 /// the same operators that only one has.
 bool is_same(const Finding& a, const Finding& b);
 
+/// What differs, in one sentence.
+std::string sentence(const Finding& f);
 /// Ten lines for people; `full`: all findings and notes.
 std::string to_text(const Report& report, bool full);
+/// The same and all findings and notes, as one HTML file that needs no other.
+std::string to_html(const Report& report);
 /// The document "nanquest.diff", version 1 (docs/diff.md).
 std::string to_json(const Report& report);
 

@@ -55,11 +55,12 @@ double ratio(double part, double whole) {
   return whole == 0 ? std::numeric_limits<double>::infinity() : part / whole;
 }
 
-RunOptions moved(const SnapshotDoc& doc, std::uint64_t seed) {
+RunOptions moved(const SnapshotDoc& doc, std::uint64_t seed, Precision precision) {
   RunOptions options;
+  options.precision = precision;
   options.scan = false;
   for (std::size_t i = 0; i < doc.slots.size(); ++i)
-    if (!doc.slots[i].data.empty())
+    if (!doc.slots[i].data.empty() && precision == Precision::as_recorded)
       options.edit.slot_edit[static_cast<std::int32_t>(i)] = [seed, i](at::Tensor& t) {
         move_last_bits(t, seed + 2 * i);
       };
@@ -110,10 +111,11 @@ void move_last_bits(const at::Tensor& t, std::uint64_t seed) {
   }
 }
 
-Rounding::Rounding(const Replayer& replayer, int times, const std::vector<Place>& wanted)
+Rounding::Rounding(const Replayer& replayer, int times, const std::vector<Place>& wanted, Precision precision)
     : wanted_(wanted.size()) {
   const SnapshotDoc& doc = replayer.doc();
   RunOptions same;
+  same.precision = precision;
   same.scan = false;
   std::vector<OpPair> pairs;
   for (const OpId op : ids_of<OpRow>(doc))
@@ -121,7 +123,7 @@ Rounding::Rounding(const Replayer& replayer, int times, const std::vector<Place>
       pairs.push_back({op, op});
   for (int i = 0; i < times; ++i) {
     std::uint64_t seed = static_cast<std::uint64_t>(i) + 1;
-    const RunOptions other = moved(doc, next_random(seed));
+    const RunOptions other = moved(doc, next_random(seed), precision);
     const auto add = [&](const OpPair& pair, const std::vector<at::Tensor>& a,
                          const std::vector<at::Tensor>& b) {
       for (std::size_t k = 0; k < std::min(a.size(), b.size()); ++k)

@@ -32,11 +32,13 @@ struct WrittenPlace {
 /// What a change of the last bit makes of each value of a step.
 class Rounding {
  public:
-  /// Runs the step `times` times beside itself. In each run every number that the step reads from outside and
-  /// every number that an op writes is moved by one unit in its last place, up or down, by chance. Numbers
-  /// with a short mantissa (0, 1, 0.5, masks, constants) stay, because they are exact. `wanted`: values whose
-  /// limits are asked too.
-  Rounding(const Replayer& replayer, int times, const std::vector<Place>& wanted);
+  /// Runs the step `times` times beside itself, in `precision`. In each run every number that the step reads
+  /// from outside and every number that an op writes is moved by one unit in its last place, up or down, by
+  /// chance. Numbers with a short mantissa (0, 1, 0.5, masks, constants) stay, because they are exact; in
+  /// fp64 so do those from outside, which both steps are given alike. `wanted`: values whose limits are asked
+  /// too.
+  Rounding(const Replayer& replayer, int times, const std::vector<Place>& wanted,
+           Precision precision = Precision::as_recorded);
 
   /// The largest distance in these runs; zero for a place that was not written.
   Apart limit(const WrittenPlace& place) const;

@@ -1,64 +1,17 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <nlohmann/json.hpp>
+#include <utility>
 
-#include "replay/diff/report.h"
+#include "replay/diff/words.h"
 
 namespace nanquest::diff {
 namespace {
 
-constexpr std::size_t kShownFindings = 2, kShownOps = 4, kShownNotes = 3;
-
-std::string number(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.2g", value);
-  return text.data();
-}
+constexpr std::size_t kShownFindings = 2, kShownNotes = 3;
 
 std::string percent(double share) {
   return std::to_string(static_cast<int>(share * 100)) + " %";
-}
-
-std::string listed(const std::vector<std::string>& ops) {
-  std::string text;
-  for (std::size_t i = 0; i < std::min(ops.size(), kShownOps); ++i) text += (i ? ", " : "") + ops[i];
-  if (ops.size() > kShownOps) text += " and " + std::to_string(ops.size() - kShownOps) + " more";
-  return text;
-}
-
-std::string place(const Finding& f) {
-  return f.op + (f.module.empty() ? "" : " in " + f.module) +
-         (f.parameter.empty() ? "" : " for " + f.parameter) + " (" + f.phase + ", op " + std::to_string(f.a) +
-         " in A, " + std::to_string(f.b) + " in B)";
-}
-
-std::string what(const Finding& f) {
-  const std::string more = f.places > 1 ? ", " + std::to_string(f.places) + " places" : "";
-  switch (f.kind) {
-    case Kind::batch:
-      return "the batches differ: " + f.name +
-             (f.places > 1 ? " and " + std::to_string(f.places - 1) + " more" : "");
-    case Kind::state:
-      return "the state differs before the step: " + f.name +
-             (f.places > 1 ? " and " + std::to_string(f.places - 1) + " more" : "");
-    case Kind::argument:
-      return place(f) + ": " + f.name + " is " + f.in_a + " in A and " + f.in_b + " in B" + more;
-    case Kind::random:
-      return place(f) + ": other random numbers";
-    case Kind::operations:
-      if (f.only_a.empty()) return place(f) + ": only B runs " + listed(f.only_b) + " before it" + more;
-      if (f.only_b.empty()) return place(f) + ": only A runs " + listed(f.only_a) + " before it" + more;
-      return place(f) + ": A runs " + listed(f.only_a) + " before it, B runs " + listed(f.only_b) + more;
-    case Kind::input:
-      return place(f) + ": " + f.name + " is " + f.in_a + " in A and " + f.in_b + " in B" + more;
-    case Kind::format:
-      return place(f) + ": computed in " + f.in_a + " in A and in " + f.in_b + " in B";
-    case Kind::value:
-      if (f.a < 0) return f.name + " differs, but no operation that both have does";
-      return place(f) + ": another value";
-  }
-  return "";
 }
 
 std::string apart_text(const Finding& f) {
@@ -66,6 +19,8 @@ std::string apart_text(const Finding& f) {
   return number(f.distance.found) + " of its size, where a change of the last bit makes " +
          number(f.distance.rounding) + (f.inputs_agree ? "; its inputs agree" : "");
 }
+
+}  // namespace
 
 std::string tried(const Finding& f) {
   switch (f.kind) {
@@ -75,14 +30,73 @@ std::string tried(const Finding& f) {
       return "the same inputs and numbers, but the generator was in another state";
     case Kind::operations:
     case Kind::input:
+      if (f.widened == "both")
+        return "with both in " + f.in_format +
+               " A gives B's value: the order of their sums makes the difference";
       return "with B's input A gives B's value";
     case Kind::format:
+      if (f.shown)
+        return "with " + f.widened + "'s operations in " + f.in_format + " both give the same value";
+      return "none of the changes that were tried makes A give B's value";
     case Kind::value:
       if (f.a < 0) return "";
+      if (f.widened == "both")
+        return "with both in " + f.in_format +
+               " A gives B's value: the order of their sums makes the difference";
       return "none of the changes that were tried makes A give B's value";
     default:
       return "";
   }
+}
+
+namespace {
+
+std::string formats_text(const Formats& f) {
+  return std::to_string(f.places) + (f.places == 1 ? " operation computes in " : " operations compute in ") +
+         f.in_a + " in A and in " + f.in_b + " in B, first " + f.first;
+}
+
+std::string fp64_text(const InFp64& wide, bool alike) {
+  if (!wide.why_not.empty()) return "not tried: " + wide.why_not;
+  if (wide.hidden)
+    return "the differences above were found there; rounding in the recorded formats hides them";
+  if (wide.alike)
+    return alike ? "equal within rounding, too: both steps compute the same"
+                 : "equal within rounding: both steps compute the same, in other formats or in another order";
+  const std::string where =
+      place(wide.where) + " is " + number(wide.where.distance.found) + " of its size apart";
+  return where + (alike ? "; no change that was tried explains it" : ": not a matter of rounding");
+}
+
+std::string numbers(const std::vector<std::int64_t>& values) {
+  std::string text;
+  for (const std::int64_t value : values) text += (text.empty() ? "" : ", ") + std::to_string(value);
+  return text;
+}
+
+std::string states_text(const Runs& runs) {
+  const auto end = std::find(runs.steps.begin(), runs.steps.end(), runs.differs_before.value_or(-1));
+  const std::vector<std::int64_t> equal(runs.steps.begin(), end);
+  std::string text;
+  if (!equal.empty())
+    text =
+        "equal to the bit at the start of step" + std::string(equal.size() > 1 ? "s " : " ") + numbers(equal);
+  if (!runs.differs_before) return text;
+  std::string first;
+  for (const auto& [kind, name] : {std::pair{"parameter ", &runs.parameter},
+                                   {"buffer ", &runs.buffer},
+                                   {"optimizer's ", &runs.optimizer}})
+    if (!name->empty()) first += (first.empty() ? "" : ", ") + std::string(kind) + *name;
+  return text + (text.empty() ? "" : "; ") + "different at the start of step " +
+         std::to_string(*runs.differs_before) + ": first " + first;
+}
+
+std::string loss_text(const Runs& runs) {
+  const std::string equal = "equal to the bit in " + std::to_string(runs.equal_losses) + " steps";
+  if (!runs.loss_step) return equal;
+  std::array<char, 96> text{};
+  std::snprintf(text.data(), text.size(), "%.9g in A, %.9g in B", runs.loss_a, runs.loss_b);
+  return equal + ", different in step " + std::to_string(*runs.loss_step) + ": " + text.data();
 }
 
 std::string ends_text(const std::vector<Group>& ends) {
@@ -99,150 +113,61 @@ std::string ends_text(const std::vector<Group>& ends) {
   return text;
 }
 
-void line(std::string& text, const std::string& head, const std::string& body) {
-  std::string padded = head;
-  padded.resize(12, ' ');
-  text += padded + body + "\n";
-}
-
-nlohmann::ordered_json json_of(const Finding& f) {
-  const auto op_number = [](std::int32_t op) {
-    return op < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(op);
-  };
-  return {{"kind", std::string(word(f.kind))},
-          {"op", f.op},
-          {"module", f.module},
-          {"phase", f.phase},
-          {"parameter", f.parameter},
-          {"op_a", op_number(f.a)},
-          {"op_b", op_number(f.b)},
-          {"name", f.name},
-          {"in_a", f.in_a},
-          {"in_b", f.in_b},
-          {"places", f.places},
-          {"follows", op_number(f.follows)},
-          {"only_a", f.only_a},
-          {"only_b", f.only_b},
-          {"distance", f.distance.found},
-          {"rounding", f.distance.rounding},
-          {"inputs_agree", f.inputs_agree},
-          {"shown", f.shown},
-          {"text", what(f)}};
-}
-
 }  // namespace
 
-std::string_view word(Kind kind) {
-  switch (kind) {
-    case Kind::batch:
-      return "batch";
-    case Kind::state:
-      return "state";
-    case Kind::argument:
-      return "argument";
-    case Kind::random:
-      return "random";
-    case Kind::operations:
-      return "operations";
-    case Kind::input:
-      return "input";
-    case Kind::format:
-      return "format";
-    case Kind::value:
-      return "value";
-  }
-  return "value";
-}
-
-namespace {
-
-/// "aten::addmm in blocks.1 (op 34)" without the place.
-std::string operator_alone(const std::string& op) {
-  return op.substr(0, op.find(' '));
-}
-
-bool same_operators(const std::vector<std::string>& a, const std::vector<std::string>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const std::string& l, const std::string& r) {
-    return operator_alone(l) == operator_alone(r);
-  });
-}
-
-}  // namespace
-
-bool is_same(const Finding& a, const Finding& b) {
-  if (a.kind != b.kind || a.op != b.op || a.phase != b.phase || a.name != b.name) return false;
-  if (a.kind == Kind::argument) return a.in_a == b.in_a && a.in_b == b.in_b;
-  if (a.kind == Kind::operations)
-    return same_operators(a.only_a, b.only_a) && same_operators(a.only_b, b.only_b);
-  return a.kind == Kind::random || a.kind == Kind::input || a.kind == Kind::format;
-}
-
-std::string to_text(const Report& r, bool full) {
-  std::string text;
+std::vector<Line> lines_of(const Report& r, bool full) {
+  std::vector<Line> lines;
+  const auto add = [&](const char* head, std::string body) { lines.push_back({head, std::move(body)}); };
   if (!r.same_program) {
-    line(text, "DIFFERENT",
-         "these two have " + percent(r.share) + " of operations in common: not the same program");
-    line(text, "operations", std::to_string(r.ops_a) + " in A, " + std::to_string(r.ops_b) + " in B");
-    return text;
+    add("DIFFERENT", "these two have " + percent(r.share) + " of operations in common: not the same program");
+    add("operations", std::to_string(r.ops_a) + " in A, " + std::to_string(r.ops_b) + " in B");
+    return lines;
   }
-  if (r.alike()) line(text, "ALIKE", "equal within rounding");
+  if (r.alike()) add("ALIKE", "equal within rounding");
   const std::size_t shown = full ? r.findings.size() : std::min(r.findings.size(), kShownFindings);
   for (std::size_t i = 0; i < shown; ++i) {
     const Finding& f = r.findings[i];
     if (f.follows >= 0 && !full) {
-      line(text, "then",
-           "its derivative: " + f.op + " (op " + std::to_string(f.a) + " in A, " + std::to_string(f.b) +
-               " in B)");
+      add("then", "its derivative: " + f.op + " (op " + std::to_string(f.a) + " in A, " +
+                      std::to_string(f.b) + " in B)");
       continue;
     }
-    line(text, i == 0 ? "DIFFERS" : "then", what(f));
-    line(text, "apart", apart_text(f));
-    if (const std::string experiment = tried(f); !experiment.empty()) line(text, "tried", experiment);
+    add(i == 0 ? "DIFFERS" : "then", sentence(f));
+    add("apart", apart_text(f));
+    if (const std::string experiment = tried(f); !experiment.empty()) add("tried", experiment);
   }
   if (shown < r.findings.size())
-    line(text, "then", std::to_string(r.findings.size() - shown) + " more differences (--full)");
+    add("then", std::to_string(r.findings.size() - shown) + " more differences (--full)");
   if (!r.findings.empty())
-    line(text, "all",
-         r.complete ? "with all of this put into A, A gives B's step: nothing else differs beyond rounding"
-                    : "more differs than was found");
-  if (!r.ends.empty()) line(text, "step's end", ends_text(r.ends));
-  line(text, "operations",
-       std::to_string(r.ops_a) + " in A, " + std::to_string(r.ops_b) + " in B, " +
-           std::to_string(r.in_common) + " in common");
+    add("all", r.complete
+                   ? "with all of this put into A, A gives B's step: nothing else differs beyond rounding"
+                   : "more differs than was found");
+  if (r.formats) add("formats", formats_text(*r.formats));
+  if (r.in_fp64) add("in fp64", fp64_text(*r.in_fp64, r.alike()));
+  if (!r.ends.empty()) add("step's end", ends_text(r.ends));
+  add("operations", std::to_string(r.ops_a) + " in A, " + std::to_string(r.ops_b) + " in B, " +
+                        std::to_string(r.in_common) + " in common");
+  if (r.runs) {
+    add("compared", "step " + std::to_string(r.runs->steps.back()) + " of rank " +
+                        std::to_string(r.runs->rank) + "; both runs have files of step" +
+                        (r.runs->steps.size() > 1 ? "s " : " ") + numbers(r.runs->steps));
+    add("states", states_text(*r.runs));
+    if (r.runs->equal_losses > 0 || r.runs->loss_step) add("losses", loss_text(*r.runs));
+  }
   const std::size_t notes = full ? r.notes.size() : std::min(r.notes.size(), kShownNotes);
-  for (std::size_t i = 0; i < notes; ++i) line(text, "also", r.notes[i]);
-  if (notes < r.notes.size()) line(text, "also", std::to_string(r.notes.size() - notes) + " more (--full)");
-  return text;
+  for (std::size_t i = 0; i < notes; ++i) add("also", r.notes[i]);
+  if (notes < r.notes.size()) add("also", std::to_string(r.notes.size() - notes) + " more (--full)");
+  return lines;
 }
 
-std::string to_json(const Report& r) {
-  nlohmann::ordered_json findings = nlohmann::ordered_json::array(), ends = nlohmann::ordered_json::array();
-  for (const Finding& f : r.findings) findings.push_back(json_of(f));
-  for (const Group& g : r.ends)
-    ends.push_back({{"name", g.name},
-                    {"compared", g.compared},
-                    {"differ", g.differ},
-                    {"first", g.first},
-                    {"distance", g.distance.found},
-                    {"rounding", g.distance.rounding}});
-  const nlohmann::ordered_json j = {{"format", "nanquest.diff"},
-                                    {"version", 1},
-                                    {"a", r.file_a},
-                                    {"b", r.file_b},
-                                    {"step_a", r.step_a},
-                                    {"step_b", r.step_b},
-                                    {"alike", r.alike()},
-                                    {"same_program", r.same_program},
-                                    {"ops_a", r.ops_a},
-                                    {"ops_b", r.ops_b},
-                                    {"in_common", r.in_common},
-                                    {"share", r.share},
-                                    {"equal_pairs", r.equal_pairs},
-                                    {"findings", findings},
-                                    {"complete", r.complete},
-                                    {"ends", ends},
-                                    {"notes", r.notes}};
-  return j.dump(2) + "\n";
+std::string to_text(const Report& r, bool full) {
+  std::string text;
+  for (auto& [head, body] : lines_of(r, full)) {
+    std::string padded = head;
+    padded.resize(12, ' ');
+    text += padded + body + "\n";
+  }
+  return text;
 }
 
 }  // namespace nanquest::diff

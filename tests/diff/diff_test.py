@@ -8,11 +8,11 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "attach"))
-from attached import BIN, AttachTest, by_day, main  # noqa: E402
-from truth import PLANTED  # noqa: E402
+from attached import BIN, AttachTest, by_day, main, nightly  # noqa: E402
+from truth import BASES, OF_FORMATS, OF_RANKS, PLANTED  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
-PROGRAM, ROUNDING = HERE / "planted.py", HERE / "rounding.py"
+PROGRAM, OF_TWO_RANKS, ROUNDING, FORMATS = HERE / "planted.py", HERE / "planted_ranks.py", HERE / "rounding.py", HERE / "formats.py"
 PLANTED_BY_DAY = ("rms-eps", "missing-bias", "rope-base")
 ROUNDING_BY_DAY = ("channels-last", "batch-split")
 
@@ -23,33 +23,47 @@ class DiffTest(AttachTest):
         cls.folder = cls.shared_folder()
 
     def recorded(self, program, *words):
-        """The first step of the program with these words; run once."""
-        run = self.folder / "-".join([program.stem, *words])
-        file = run / "recordings" / "step-00000000.r0.h5"
-        if not file.exists():
-            self.assert_exit(self.observed(program, *words, run_dir=run, options=("--record-steps", "0"), OMP_NUM_THREADS="2"))
-        return file
+        """The first step of the program with these words, of rank 0; run once."""
+        return self.run_of(program, *words) / "recordings" / "step-00000000.r0.h5"
+
+    def run_of(self, program, *words, steps="0"):
+        """Its run directory."""
+        run = self.folder / "-".join([program.stem, *words, steps])
+        if not run.exists():
+            start = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2") if program == OF_TWO_RANKS else ()
+            self.assert_exit(self.observed(*start, program, *words, run_dir=run, options=("--record-steps", steps), OMP_NUM_THREADS="2"))
+        return run
 
     def diff(self, a, b, *options):
         return subprocess.run([str(BIN / "nanquest-replay"), "diff", str(a), str(b), "-q", *options], text=True,
                               capture_output=True, timeout=600, env={**os.environ, "NO_COLOR": "1"})
 
-    def document(self, a, b, code):
-        process = self.diff(a, b, "--json")
+    def document(self, a, b, code, *options):
+        process = self.diff(a, b, "--json", *options)
         self.assert_exit(process, code)
         return json.loads(process.stdout)
 
     def test_planted_differences_are_named_first(self):
-        plain = self.recorded(PROGRAM)
         for name in by_day(PLANTED_BY_DAY, [n for n in PLANTED if n not in PLANTED_BY_DAY]):
             with self.subTest(name):
                 kinds, words = PLANTED[name]
-                report = self.document(plain, self.recorded(PROGRAM, name), 1)
+                program = OF_TWO_RANKS if name in OF_RANKS else PROGRAM
+                base = self.recorded(program, *([BASES[name]] if name in BASES else []))
+                report = self.document(base, self.recorded(program, name), 1)
                 first = report["findings"][0]
                 self.assertIn(first["kind"], kinds, first)
                 for word in words:
                     self.assertIn(word, first["text"])
                 self.assertTrue(report["complete"], report)
+
+    @nightly
+    def test_planted_formats_are_named(self):
+        for name, (in_a, in_b, operator) in OF_FORMATS.items():
+            with self.subTest(name):
+                report = self.document(self.recorded(PROGRAM, BASES[name]), self.recorded(PROGRAM, name), 0)
+                self.assertEqual((report["formats"]["in_a"], report["formats"]["in_b"]), (in_a, in_b))
+                self.assertIn(operator, report["formats"]["first"])
+                self.assertTrue(report["fp64"]["alike"], report["fp64"])
 
     def test_rounding_alone_is_no_finding(self):
         for name in by_day(ROUNDING_BY_DAY, ("threads", "compiled")):
@@ -66,6 +80,37 @@ class DiffTest(AttachTest):
         self.assert_exit(process, 0)
         self.assertIn("ALIKE", process.stdout)
         self.assertLessEqual(len(process.stdout.splitlines()), 10)
+
+    def test_formats_alone_are_no_finding_and_hide_none(self):
+        fp32, bf16 = self.recorded(FORMATS, "fp32"), self.recorded(FORMATS, "bf16")
+        report = self.document(fp32, bf16, 0)
+        self.assertEqual((report["formats"]["in_a"], report["formats"]["in_b"]), ("Float", "BFloat16"))
+        self.assertIn("addmm", report["formats"]["first"])
+        self.assertTrue(report["fp64"]["alike"], report["fp64"])
+        # An epsilon that changes less than bfloat16 rounds.
+        report = self.document(fp32, self.recorded(FORMATS, "bf16", "3e-5"), 1)
+        self.assertTrue(report["fp64"]["found_there"], report)
+        first = report["findings"][0]
+        self.assertEqual((first["kind"], first["name"], first["in_b"]), ("argument", "eps", "3e-05"))
+        self.assertIsNone(self.document(fp32, self.recorded(FORMATS, "fp32", "1e-5"), 0)["formats"])
+
+    def test_of_two_runs_the_newest_step_is_compared_and_where_states_part_is_said(self):
+        a, b = (self.run_of(FORMATS, "fp32", *eps, steps="0,1,2") for eps in ((), ("1e-3",)))
+        report = self.document(a, b, 1)
+        runs = report["runs"]
+        self.assertEqual((runs["rank"], runs["steps"], runs["differs_before"], report["step_a"]), (0, [0, 1, 2], 1, 2))
+        self.assertEqual((runs["parameter"], runs["buffer"]), ("0.weight", ""))
+        self.assertIn("momentum", runs["optimizer"])
+        self.assertEqual((runs["equal_losses"], runs["loss"]["step"]), (0, 0))
+        report = self.document(a, b, 1, "--step", "0")
+        self.assertEqual((report["runs"]["steps"], report["runs"]["differs_before"], report["step_b"]), ([0], None, 0))
+        page = self.folder / "diff.html"
+        process = self.diff(a, b, "--html", str(page))
+        self.assert_exit(process, 1)
+        self.assertIn("different at the start of step 1: first parameter 0.weight", process.stdout)
+        self.assertIn("<td>argument</td>", page.read_text())
+        self.assert_exit(self.diff(a, self.folder / "nothing"), 2)
+        self.assert_exit(self.diff(a, self.recorded(FORMATS, "fp32")), 2)
 
     def test_two_programs_are_said_to_be_two(self):
         process = self.diff(self.recorded(PROGRAM), self.recorded(ROUNDING, "channels-last", "A"))

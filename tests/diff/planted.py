@@ -1,7 +1,7 @@
 """A small language model that trains two steps, with one thing different if one is named: planted.py [NAME].
 
-Both sides of a comparison run this file; one of them with a name of truth.py. Every difference is one that people make
-when they port or refactor a model.
+Both sides of a comparison run this file: one with a name of truth.py, the other with the base of that name (BASES), which is the plain
+model if there is none. Every difference is one that people make when they port or refactor a model.
 """
 
 import math
@@ -12,6 +12,9 @@ from torch import nn
 from torch.nn import functional as F
 
 PLANT = sys.argv[1] if len(sys.argv) > 1 else ""
+TIED, PADDED = PLANT in ("tied", "untied"), PLANT in ("padded", "positions-after-padding")
+SUMMED, CLIPPED = PLANT in ("summed", "bf16-accumulation"), PLANT in ("clipped", "clip-norm")
+PADDING = 5  # tokens before the first of every second sample
 VOCABULARY, WIDTH, HEADS, LENGTH, BATCH = 61, 32, 4, 24, 6
 
 
@@ -40,7 +43,11 @@ class Attention(nn.Module):
 
     def forward(self, x):
         batch, length, _ = x.shape
-        q, k, v = self.qkv(x).view(batch, length, 3, HEADS, -1).permute(2, 0, 3, 1, 4)
+        heads = self.qkv(x)
+        if PLANT == "head-order" and self.index == 1:
+            q, k, v = heads.view(batch, length, HEADS, 3, -1).permute(3, 0, 2, 1, 4)
+        else:
+            q, k, v = heads.view(batch, length, 3, HEADS, -1).permute(2, 0, 3, 1, 4)
         q, k = self.turned(q), self.turned(k)
         size = q.shape[-1]
         scale = 1 / size if PLANT == "attention-scale" and self.index == 1 else 1 / math.sqrt(size)
@@ -64,7 +71,8 @@ class Block(nn.Module):
         x = x + self.attention(self.norm1(x))
         y = self.norm2(x)
         bias = None if PLANT == "missing-bias" and self.index == 1 else self.down.bias
-        z = F.linear(F.gelu(self.up(y)), self.down.weight, bias)
+        gelu = F.gelu(self.up(y), approximate="tanh" if PLANT == "gelu-tanh" and self.index == 0 else "none")
+        z = F.linear(gelu, self.down.weight, bias)
         weight = self.gate.weight.t() if PLANT == "transposed-weight" and self.index == 0 else self.gate.weight
         return x + self.dropout(z * torch.sigmoid(F.linear(y, weight, self.gate.bias)))
 
@@ -75,9 +83,20 @@ class Model(nn.Module):
         self.embedding = nn.Embedding(VOCABULARY, WIDTH)
         self.blocks = nn.ModuleList(Block(index) for index in range(2))
         self.norm, self.head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, VOCABULARY, bias=False)
+        if TIED:
+            self.head.weight = self.embedding.weight if PLANT == "tied" else nn.Parameter(self.embedding.weight.detach().clone())
+        if PADDED:
+            self.positions = nn.Embedding(LENGTH, WIDTH)
+
+    def positions_of(self, tokens):
+        if PLANT == "positions-after-padding":
+            return torch.arange(tokens.shape[1])
+        return ((tokens != VOCABULARY - 1).cumsum(-1) - 1).clamp(min=0)
 
     def forward(self, tokens):
         x = self.embedding(tokens)
+        if PADDED:
+            x = x + self.positions(self.positions_of(tokens))
         for block in self.blocks:
             x = block(x)
         return self.head(self.norm(x))
@@ -89,8 +108,20 @@ def parameters_of(model):
     return [{"params": decayed, "weight_decay": 0.1}, *([{"params": kept, "weight_decay": 0.0}] if kept else [])]
 
 
+def loss_of(logits, targets):
+    if not SUMMED:
+        return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+    total = torch.zeros((), dtype=torch.bfloat16 if PLANT == "bf16-accumulation" else torch.float32)
+    for sample, target in zip(logits, targets):
+        for one in F.cross_entropy(sample, target, reduction="none"):
+            total = total + one.to(total.dtype)
+    return total.float() / targets.numel()
+
+
 torch.manual_seed(1)
 model = Model()
+if PLANT == "other-init":
+    nn.init.normal_(model.blocks[1].up.weight, 0, 0.02, generator=torch.Generator().manual_seed(9))
 for parameter in model.parameters():
     if parameter.dim() == 1:
         nn.init.normal_(parameter, 0.5, 0.2)
@@ -101,7 +132,11 @@ for _ in range(2):
     tokens = torch.randint(0, VOCABULARY - 1, (BATCH, LENGTH + 1), generator=batches)
     if PLANT == "tokens-off-by-one":
         tokens = tokens + 1
-    loss = F.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
+    if PADDED:
+        tokens[::2, :PADDING] = VOCABULARY - 1
+    loss = loss_of(model(tokens[:, :-1]), tokens[:, 1:])
     loss.backward()
+    if CLIPPED:
+        nn.utils.clip_grad_norm_(model.parameters(), 0.5 if PLANT == "clip-norm" else 1.0)
     optimizer.step()
     optimizer.zero_grad()

@@ -1,4 +1,4 @@
-"""What is different in each side of planted.py, and how the comparison may name it: (kinds, words).
+"""What is different in each side of planted.py and planted_ranks.py, and how the comparison may name it: (kinds, words).
 
 Dropout draws what it keeps: with the probability 1 - p.
 
@@ -17,4 +17,20 @@ PLANTED = {
     "decay-on-norms": (("operations", "argument"), ()),
     "rope-base": (("state",), ("blocks.0.attention.cos",)),
     "tokens-off-by-one": (("batch",), ()),
+    # Written before the second look at the comparison, and tried once before anything was changed.
+    "other-init": (("state",), ("blocks.1.up.weight",)),
+    "untied": (("operations", "state", "input", "value"), ("embedding",)),
+    "positions-after-padding": (("operations", "input"), ("positions",)),
+    "gelu-tanh": (("argument",), ("blocks.0", "approximate", "none", "tanh")),
+    "clip-norm": (("argument", "operations"), ("0.5",)),
+    "head-order": (("input", "operations"), ("blocks.1.attention",)),
+    "no-all-reduce": (("operations",), ("2", "allreduce")),
+    "loss-over-ranks": (("operations", "input"), ("allreduce",)),
 }
+
+# Differences that stay within the rounding of the coarser format: no finding, but `formats` names them: (formats in A and B, the first operator).
+OF_FORMATS = {"bf16-accumulation": ("Float", "BFloat16", "aten::zeros")}
+# What a name is compared with, where that is not the plain model.
+BASES = {"untied": "tied", "positions-after-padding": "padded", "bf16-accumulation": "summed", "clip-norm": "clipped"}
+# Names of planted_ranks.py.
+OF_RANKS = ("no-all-reduce", "loss-over-ranks")

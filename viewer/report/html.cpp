@@ -4,33 +4,14 @@
 #include <optional>
 #include <set>
 
+#include "replay/html/html.h"
 #include "viewer/model/links.h"
-#include "viewer/report/html_style.h"
 #include "viewer/report/report.h"
 
 namespace nanquest::viewer {
 namespace {
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  return out;
-}
+using html::escaped;
 
 std::string base64(std::string_view bytes) {
   constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -184,19 +165,11 @@ class Writer {
 }  // namespace
 
 std::string report_html(Session& session, std::span<const ReportPicture> pictures, const std::string& note) {
-  const std::string title = escaped(session.title());
-  std::string out =
-      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">";
-  out +=
-      fmt::format("<title>{}, nanquest</title>\n<style>{}</style></head><body>\n<nav>", title, kReportStyle);
+  std::string links, note_line;
   for (const PanelInfo& panel : all_panels())
-    out += fmt::format("<a href=\"#{}\">{}</a>", id_of(panel.panel), panel.title);
-  out += fmt::format("</nav>\n<h1>{}</h1>\n", title);
-  if (!note.empty()) out += fmt::format("<p class=\"caution\">{}</p>\n", escaped(note));
-  out += Writer(session, pictures).body();
-  out += fmt::format("<script>{}</script>\n</body></html>\n", kReportScript);
-  return out;
+    links += fmt::format("<a href=\"#{}\">{}</a>", id_of(panel.panel), panel.title);
+  if (!note.empty()) note_line = fmt::format("<p class=\"caution\">{}</p>\n", escaped(note));
+  return html::document(session.title(), links, note_line + Writer(session, pictures).body());
 }
 
 }  // namespace nanquest::viewer

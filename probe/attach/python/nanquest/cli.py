@@ -11,7 +11,7 @@ import sys
 from .base import library, package, programs
 from .base.say import say
 from .base.settings import EXIT_ON_INCIDENT, OFF, REPORTS, Settings, switched_off
-from .commands import explain, explain_run, mute, rehearse, run_options
+from .commands import audit, explain, explain_run, mute, rehearse, run_options
 from .data import prepare, sample
 from .start import launcher, native
 from .start.launcher import USAGE_ERROR
@@ -114,7 +114,8 @@ def _run(options) -> int:
     if program.refused:
         say(program.refused)
     try:
-        explainer = explain.Explainer(options.run_dir) if options.explain else None
+        explainer = explain.start(options.run_dir) if options.explain else None
+        auditor = audit.start(options.run_dir, settings.audit, settings.record_steps) if settings.audit else None
     except programs.Missing as problem:
         print(f"nanquest: {problem}", file=sys.stderr)
         return USAGE_ERROR
@@ -126,7 +127,9 @@ def _run(options) -> int:
     status = launcher.run(command, environment)
     stopped = reports.say_and_remove(folder, command, os.waitstatus_to_exitcode(status), program)
     if explainer:
-        explainer.finish()
+        explainer.finish("the remaining incidents are not explained; use nanquest replay FILE")
+    if auditor:
+        auditor.finish("the remaining steps are not audited")
     # A launcher in between (torchrun, accelerate launch) has replaced it by a code of its own.
     return EXIT_ON_INCIDENT if stopped and os.waitstatus_to_exitcode(status) > 0 else launcher.end_as(status)
 

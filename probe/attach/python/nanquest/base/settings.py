@@ -43,7 +43,7 @@ class Settings(_Values):
             value = getattr(self, setting.name)
             if problem := setting.kind.problem(value):
                 raise ValueError(f"{setting.name} is {value!r}, but {problem}")
-        for name in ("record_steps", "tape"):
+        for name in ("record_steps", "tape", "audit"):
             if getattr(self, name) and self.level == "guard":
                 raise ValueError(f"{name} needs level trace or watch; level guard records nothing")
 

@@ -154,6 +154,15 @@ SETTINGS = (
         topic=RECORD,
     ),
     Setting(
+        "audit",
+        0,
+        whole(),
+        "run every N-th step again in a process beside the training, on a CPU with the lowest priority, and compare all outputs bit for "
+        "bit; needs nanquest run, and a training on CPUs. 0: never",
+        library=True,
+        topic=RECORD,
+    ),
+    Setting(
         "on_incident",
         "continue",
         one_of("continue", "skip", "fallback_fp32", "stop"),

@@ -13,6 +13,7 @@ import sys
 
 from ..base import programs
 from ..base.run_directory import shorter
+from . import audit
 from .explain import incidents
 
 FORMAT, VERSION = "nanquest.explain", 1
@@ -86,13 +87,13 @@ def _commands(path: str, verdict: dict | None) -> list:
 
 
 def findings(run: str) -> list:
-    """What the run found that is no incident: rows of its manifest."""
+    """What the run found that is no incident: rows of its manifest, and what audits found."""
     try:
         with open(os.path.join(run, "manifest.json"), encoding="utf-8") as file:
             rows = json.load(file).get("findings", [])
-        return [row for row in rows if isinstance(row, dict)]
+        return [row for row in rows if isinstance(row, dict)] + audit.findings(run)
     except (OSError, ValueError, AttributeError):
-        return []
+        return audit.findings(run)
 
 
 def explained(run: str) -> tuple:

@@ -1,8 +1,8 @@
-#include "viewer/report/html_style.h"
+#include "replay/html/style.h"
 
-namespace nanquest::viewer {
+namespace nanquest::html {
 
-const char* const kReportStyle = R"(
+const char* const kStyle = R"(
 :root { color-scheme: light dark; --line: #8884; --link: #0b62a4; --chip: #b04a00; }
 @media (prefers-color-scheme: dark) { :root { --link: #56b4e9; } }
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 76rem; margin: 1.5rem auto; padding: 0 1rem; }
@@ -31,7 +31,7 @@ img { max-width: 100%; height: auto; border: 1px solid var(--line); }
 input { font: inherit; width: 20rem; max-width: 100%; margin-bottom: .4rem; }
 )";
 
-const char* const kReportScript = R"(
+const char* const kScript = R"(
 function compare(a, b) {
   const x = parseFloat(a.replace(/,/g, "")), y = parseFloat(b.replace(/,/g, ""));
   if (!isNaN(x) && !isNaN(y) && x !== y) return x - y;
@@ -70,4 +70,4 @@ if (typeof document !== "undefined") {
 }
 )";
 
-}  // namespace nanquest::viewer
+}  // namespace nanquest::html

@@ -1,0 +1,150 @@
+#include "replay/diff/runs.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <system_error>
+#include <tuple>
+#include <vector>
+
+#include "probe/snapshot/reader.h"
+#include "probe/snapshot/run_dir.h"
+#include "probe/snapshot/series.h"
+#include "replay/diff/align.h"
+
+namespace nanquest::diff {
+namespace {
+
+namespace fs = std::filesystem;
+
+using FileOf = std::map<std::int64_t, std::map<std::int32_t, IncidentFiles>>;  // step -> rank
+
+/// The last file of each step and rank; of a recording and an incident the recording.
+FileOf files_of(const std::string& run) {
+  FileOf files;
+  for (const std::string& folder : {incidents_dir(run), recordings_dir(run)}) {
+    std::error_code error;
+    FileOf here;
+    for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+      if (auto file = parse_incident_name(at->path().string())) {
+        IncidentFiles& kept = here[file->step][file->rank];
+        if (kept.snapshot.empty() || kept.attempt < file->attempt) kept = *std::move(file);
+      }
+    for (auto& [step, ranks] : here)
+      for (auto& [rank, file] : ranks) files[step][rank] = file;
+  }
+  return files;
+}
+
+std::string listed(const FileOf& files) {
+  std::string text;
+  for (const auto& [step, ranks] : files) text += (text.empty() ? "" : ", ") + std::to_string(step);
+  return text.empty() ? "none" : text;
+}
+
+/// The first value of a group that differs in a bit, "" if none does. Values that one run alone has are left
+/// out.
+Result<std::string> first_difference(const SnapshotReader& a, const SnapshotReader& b,
+                                     std::vector<NamedTensor> SnapshotDoc::*group) {
+  std::map<std::string, const NamedTensor*> by_name;
+  for (const NamedTensor& value : b.doc().*group) by_name.emplace(plain_path(value.name), &value);
+  for (const NamedTensor& value : a.doc().*group) {
+    const std::string name = plain_path(value.name);
+    const auto other = by_name.find(name);
+    if (other == by_name.end() || value.data.empty() || other->second->data.empty()) continue;
+    const auto left = a.read_tensor(value.data), right = b.read_tensor(other->second->data);
+    if (!left) return left.error();
+    if (!right) return right.error();
+    const bool same = left->dtype == right->dtype && left->bytes.size() == right->bytes.size() &&
+                      std::memcmp(left->bytes.data(), right->bytes.data(), left->bytes.size()) == 0;
+    if (!same) return name;
+  }
+  return std::string();
+}
+
+/// What differs at the start of a step is put into `runs`; false if nothing does.
+Result<bool> states_part(const std::string& file_a, const std::string& file_b, Runs& runs) {
+  const auto a = SnapshotReader::open(file_a), b = SnapshotReader::open(file_b);
+  if (!a) return a.error();
+  if (!b) return b.error();
+  for (const auto& [group, into] : {std::pair{&SnapshotDoc::parameters, &Runs::parameter},
+                                    {&SnapshotDoc::buffers, &Runs::buffer},
+                                    {&SnapshotDoc::optimizer, &Runs::optimizer}}) {
+    auto first = first_difference(*a, *b, group);
+    if (!first) return first.error();
+    runs.*into = std::move(first).value();
+  }
+  return !runs.parameter.empty() || !runs.buffer.empty() || !runs.optimizer.empty();
+}
+
+/// Losses by step; empty if the run has no series.
+std::map<std::int64_t, double> losses_of(const std::string& run, std::int32_t rank) {
+  std::map<std::int64_t, double> losses;
+  const auto tables = read_series(series_path(run, rank));
+  if (!tables || tables->empty()) return losses;
+  const SeriesTable& table = tables->front();
+  const auto column = [&](const char* name) {
+    return static_cast<std::size_t>(std::find(table.columns.begin(), table.columns.end(), name) -
+                                    table.columns.begin());
+  };
+  const std::size_t step = column("step"), loss = column("loss"), columns = table.columns.size();
+  if (step == columns || loss == columns) return losses;
+  for (std::size_t row = 0; row < table.rows(); ++row)
+    losses[static_cast<std::int64_t>(table.values[row * columns + step])] =
+        table.values[row * columns + loss];
+  return losses;
+}
+
+void compare_losses(const std::string& run_a, const std::string& run_b, Runs& runs) {
+  const auto left = losses_of(run_a, runs.rank), right = losses_of(run_b, runs.rank);
+  for (const auto& [step, loss] : left) {
+    const auto other = right.find(step);
+    if (other == right.end()) continue;
+    if (std::memcmp(&loss, &other->second, sizeof loss) != 0) {
+      runs.loss_step = step;
+      runs.loss_a = loss, runs.loss_b = other->second;
+      return;
+    }
+    ++runs.equal_losses;
+  }
+}
+
+}  // namespace
+
+Result<RunPair> compare_runs(const std::string& run_a, const std::string& run_b,
+                             std::optional<std::int64_t> step) {
+  const FileOf left = files_of(run_a), right = files_of(run_b);
+  RunPair result;
+  Runs& runs = result.runs;
+  std::map<std::int64_t, std::pair<std::string, std::string>> common;
+  runs.rank = -1;
+  for (auto at = left.rbegin(); at != left.rend(); ++at) {
+    const auto other = right.find(at->first);
+    if (other == right.end() || (step && at->first > *step)) continue;
+    for (const auto& [rank, file] : at->second) {
+      const auto same = other->second.find(rank);
+      if (same == other->second.end() || (runs.rank >= 0 && rank != runs.rank)) continue;
+      runs.rank = rank;
+      common.emplace(at->first, std::pair(file.snapshot, same->second.snapshot));
+      break;
+    }
+  }
+  if (common.empty() || (step && !common.contains(*step)))
+    return Error{ErrorCode::usage,
+                 "no file of the same step" + (step ? " " + std::to_string(*step) : "") + ": A has steps " +
+                     listed(left) + "; B has " + listed(right),
+                 "record it in both: nanquest run --record-steps N"};
+  for (const auto& [number, files] : common) {
+    runs.steps.push_back(number);
+    if (runs.differs_before) continue;
+    const auto part = states_part(files.first, files.second, runs);
+    if (!part) return part.error();
+    if (*part) runs.differs_before = number;
+  }
+  compare_losses(run_a, run_b, runs);
+  std::tie(result.a, result.b) = common.rbegin()->second;
+  return result;
+}
+
+}  // namespace nanquest::diff

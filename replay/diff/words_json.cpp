@@ -1,0 +1,105 @@
+#include <nlohmann/json.hpp>
+
+#include "replay/diff/report.h"
+
+namespace nanquest::diff {
+namespace {
+
+nlohmann::ordered_json json_of(const Finding& f) {
+  const auto op_number = [](std::int32_t op) {
+    return op < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(op);
+  };
+  return {{"kind", std::string(word(f.kind))},
+          {"op", f.op},
+          {"module", f.module},
+          {"phase", f.phase},
+          {"parameter", f.parameter},
+          {"op_a", op_number(f.a)},
+          {"op_b", op_number(f.b)},
+          {"name", f.name},
+          {"in_a", f.in_a},
+          {"in_b", f.in_b},
+          {"places", f.places},
+          {"follows", op_number(f.follows)},
+          {"only_a", f.only_a},
+          {"only_b", f.only_b},
+          {"distance", f.distance.found},
+          {"rounding", f.distance.rounding},
+          {"inputs_agree", f.inputs_agree},
+          {"shown", f.shown},
+          {"widened", f.widened},
+          {"in_format", f.in_format},
+          {"text", sentence(f)}};
+}
+
+nlohmann::ordered_json json_of(const std::optional<Runs>& runs) {
+  if (!runs) return {};
+  nlohmann::ordered_json j = {
+      {"rank", runs->rank},
+      {"steps", runs->steps},
+      {"differs_before", runs->differs_before.has_value() ? nlohmann::ordered_json(*runs->differs_before)
+                                                          : nlohmann::ordered_json()},
+      {"parameter", runs->parameter},
+      {"buffer", runs->buffer},
+      {"optimizer", runs->optimizer},
+      {"equal_losses", runs->equal_losses},
+      {"loss", nullptr}};
+  if (runs->loss_step)
+    j["loss"] = {{"step", *runs->loss_step}, {"in_a", runs->loss_a}, {"in_b", runs->loss_b}};
+  return j;
+}
+
+nlohmann::ordered_json json_of(const std::optional<Formats>& formats) {
+  if (!formats) return {};
+  return {{"places", formats->places},
+          {"first", formats->first},
+          {"in_a", formats->in_a},
+          {"in_b", formats->in_b}};
+}
+
+nlohmann::ordered_json json_of(const std::optional<InFp64>& wide) {
+  if (!wide) return {};
+  nlohmann::ordered_json j = {{"alike", wide->alike},
+                              {"found_there", wide->hidden},
+                              {"not_tried", wide->why_not},
+                              {"first", nullptr}};
+  if (wide->why_not.empty() && !wide->alike) j["first"] = json_of(wide->where);
+  return j;
+}
+
+}  // namespace
+
+std::string to_json(const Report& r) {
+  nlohmann::ordered_json findings = nlohmann::ordered_json::array(), ends = nlohmann::ordered_json::array();
+  for (const Finding& f : r.findings) findings.push_back(json_of(f));
+  for (const Group& g : r.ends)
+    ends.push_back({{"name", g.name},
+                    {"compared", g.compared},
+                    {"differ", g.differ},
+                    {"first", g.first},
+                    {"distance", g.distance.found},
+                    {"rounding", g.distance.rounding}});
+  const nlohmann::ordered_json j = {{"format", "nanquest.diff"},
+                                    {"version", 1},
+                                    {"a", r.file_a},
+                                    {"b", r.file_b},
+                                    {"step_a", r.step_a},
+                                    {"step_b", r.step_b},
+                                    {"alike", r.alike()},
+                                    {"same_program", r.same_program},
+                                    {"ops_a", r.ops_a},
+                                    {"ops_b", r.ops_b},
+                                    {"in_common", r.in_common},
+                                    {"share", r.share},
+                                    {"equal_pairs", r.equal_pairs},
+                                    {"findings", findings},
+                                    {"complete", r.complete},
+                                    {"ends", ends},
+                                    {"runs", json_of(r.runs)},
+                                    {"formats", json_of(r.formats)},
+                                    {"fp64", json_of(r.in_fp64)},
+                                    {"notes", r.notes}};
+  return j.dump(2) + "\n";
+}
+
+}  // namespace nanquest::diff
