@@ -4,7 +4,7 @@
 # Looks in this order: -DLibTorch_ROOT (the folder `torch`, a libtorch folder, or a Python environment), the active
 # Python, .venv beside the sources.
 #
-# Sets: LibTorch_FOUND, LibTorch_VERSION (numbers), LibTorch_BUILD (that, or the whole text of a preview), LibTorch_ROOT_DIR, LibTorch_HAS_CUDA, LibTorch_NOT_FOUND_REASON, target
+# Sets: LibTorch_FOUND, LibTorch_VERSION (numbers), LibTorch_BUILD (that, or the whole text of a preview), LibTorch_ROOT_DIR, LibTorch_NOT_FOUND_REASON, target
 # LibTorch::LibTorch.
 
 function(_libtorch_from_python python out)
@@ -71,10 +71,6 @@ elseif(LibTorch_FIND_VERSION AND LibTorch_VERSION VERSION_LESS LibTorch_FIND_VER
   set(LibTorch_NOT_FOUND_REASON "LibTorch ${LibTorch_VERSION} in ${LibTorch_ROOT_DIR} is older than ${LibTorch_FIND_VERSION}")
 else()
   set(LibTorch_FOUND TRUE)
-  set(LibTorch_HAS_CUDA FALSE)
-  if(EXISTS "${LibTorch_ROOT_DIR}/lib/libtorch_cuda.so")
-    set(LibTorch_HAS_CUDA TRUE)
-  endif()
   if(NOT TARGET LibTorch::LibTorch)
     set(_lib "${LibTorch_ROOT_DIR}/lib")
     # Folders of the CUDA runtime libraries that pip put beside torch: libtorch_cpu.so of a CUDA wheel needs libcudart.

@@ -22,6 +22,9 @@ target_include_directories(nanquest_base INTERFACE $<INSTALL_INTERFACE:${CMAKE_I
 install(TARGETS ${_libraries} EXPORT nanquestTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT probe
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT probe)
+if(TARGET nanquest_cuda)
+  install(TARGETS nanquest_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT probe)
+endif()
 install(EXPORT nanquestTargets NAMESPACE nanquest:: DESTINATION ${_package_dir} COMPONENT probe)
 
 # The public headers keep their folders: others include <nanquest/probe/nanquest.h>, the headers each other as

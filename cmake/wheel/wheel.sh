@@ -17,11 +17,11 @@ wheel.extractall(members=[name for name in wheel.namelist() if name.startswith(k
 }
 
 make_wheel() {
-  local release minor folder older viewer=ON builds=() wanted=("$@")
+  local release minor folder older viewer=ON kernels=AUTO builds=() wanted=("$@")
   older="$NANQUEST_CACHE/older-system-$(cat cmake/wheel/{packages.txt,older_system.sh,stub_library.py} | nq_hash)"
   nq_make "$older" "an older system's libraries, and HDF5" nq_older_system
   rm -f dist/nanquest-*.whl
-  # The newest first: what belongs to no torch, the viewer too, is taken from there.
+  # The newest first: what belongs to no torch (the viewer, the kernels for GPUs if nvcc is here) is taken from there.
   for release in $(nq_lines cmake/wheel/torch.txt | sort -rV); do
     minor="${release%.*}"
     [ "${#wanted[@]}" -eq 0 ] || [[ " ${wanted[*]} " == *" $minor "* ]] || continue
@@ -31,10 +31,10 @@ make_wheel() {
       nq_make "$folder" "torch $release, to link with" nq_torch_to_link "$release"
     fi
     configure release "build-wheel-$minor" "-DLibTorch_ROOT=$folder/torch" "-DNANQUEST_OLDER_SYSTEM=$older" -DNANQUEST_TORCH=ON \
-      "-DNANQUEST_VIEWER=$viewer" -DNANQUEST_CUDA=OFF -DNANQUEST_MPI=OFF -DNANQUEST_PYTHON=OFF -DNANQUEST_TESTS=OFF
+      "-DNANQUEST_VIEWER=$viewer" "-DNANQUEST_CUDA=$kernels" -DNANQUEST_MPI=OFF -DNANQUEST_PYTHON=OFF -DNANQUEST_TESTS=OFF
     build "build-wheel-$minor" nanquest_python_package
     builds+=("build-wheel-$minor")
-    viewer=OFF
+    viewer=OFF kernels=OFF
   done
   [ "${#builds[@]}" -gt 0 ] || { echo "run.sh: cmake/wheel/torch.txt has none of ${wanted[*]}" >&2; exit 2; }
   "$NANQUEST_PYTHON" cmake/wheel/assemble.py dist "${builds[@]}"

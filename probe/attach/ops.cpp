@@ -17,6 +17,7 @@
 #include "probe/observe/step_scope.h"
 #include "probe/step/one_line.h"
 #include "probe/tensor/back_end.h"
+#include "probe/tensor/cuda_module.h"
 #include "probe/tensor/device_ops.h"
 #include "probe/tensor/parallel.h"
 
@@ -186,6 +187,11 @@ std::int64_t own_kernels(const std::string& device) {
   return (&back_end_of(type) == &any_back_end() ? 0 : 1) + (looks_at_once(type) ? 2 : 0);
 }
 
+/// Why nothing of ours runs on an NVIDIA GPU; "" if it does.
+std::string why_no_cuda_kernels() {
+  return runs_cuda_kernels() ? "" : cuda_kernels_run().error().text();
+}
+
 std::string outlook() {
   return session() ? text_of(session()->outlook()) : "";
 }
@@ -259,6 +265,7 @@ TORCH_LIBRARY(nanquest, m) {
   m.def("last_writer_of(Tensor memory) -> str", &Of<&AttachSession::last_writer_of>::op);
   m.def("zeros_made(Tensor[] gradients) -> str", &Of<&AttachSession::zeros_made>::op);
   m.def("own_kernels(str device) -> int", &own_kernels);
+  m.def("why_no_cuda_kernels() -> str", &why_no_cuda_kernels);
   m.def("record_step() -> bool", &Of<&AttachSession::record_step>::op);
   m.def("watch_wanted() -> int", &Of<&AttachSession::watch_wanted>::op);
   m.def("watch_from(int step, int every) -> ()", &Of<&AttachSession::watch_from>::op);

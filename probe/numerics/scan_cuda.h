@@ -1,6 +1,6 @@
 /// The scan of part_scan.h on an NVIDIA GPU: one kernel, on a stream of the caller. No torch headers.
 ///
-/// Built as nanquest::numerics_cuda if a CUDA toolkit is present. The caller owns all memory, selects the
+/// In libnanquest_cuda.so (cuda_kernels.h), which is built if there is a CUDA toolkit. The caller owns all memory, selects the
 /// current device and waits for the stream; nothing here synchronises.
 #pragma once
 

@@ -7,6 +7,7 @@
 
 #include "probe/numerics/hash.h"
 #include "probe/numerics/scan.h"
+#include "probe/tensor/cuda_module.h"
 #include "probe/tensor/parallel.h"
 
 namespace nanquest {
@@ -141,9 +142,7 @@ const BackEnd& any_back_end() {
 const BackEnd& back_end_of(c10::DeviceType type) {
   static const CpuBackEnd cpu;
   if (type == c10::kCPU) return cpu;
-#ifdef NANQUEST_CUDA_BACK_END
-  if (type == c10::kCUDA) return cuda_back_end();
-#endif
+  if (type == c10::kCUDA && runs_cuda_kernels()) return cuda_back_end();
   return any_back_end();
 }
 

@@ -3,7 +3,7 @@
 ///
 ///     CPU      by address, at once
 ///     CUDA     a kernel counts and hashes each part on the device; its few numbers are copied
-///              (back_end_cuda.cpp, if the build has a CUDA toolkit and a LibTorch with CUDA)
+///              (back_end_cuda.cpp), where the kernels are there and run (cuda_module.h)
 ///     others   by ATen's operators only: the values are copied to the host and scanned there
 ///
 /// Counts, extremes and hashes are the same everywhere, bit for bit; Σx² depends on the order of addition.
@@ -50,8 +50,8 @@ const BackEnd& back_end_of(c10::DeviceType type);
 /// The back end that uses ATen's operators only, for any device.
 const BackEnd& any_back_end();
 
-/// The back end with the CUDA kernel; it uses any_back_end for tensors that the kernel can't scan. Only in
-/// nanquest::tensor_cuda.
+/// The back end with the CUDA kernel; it uses any_back_end for tensors that the kernel can't scan. Only where
+/// runs_cuda_kernels().
 const BackEnd& cuda_back_end();
 
 /// The snapshot's row for the result of a scan.

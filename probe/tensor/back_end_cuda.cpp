@@ -6,8 +6,8 @@
 #include <cstring>
 #include <vector>
 
-#include "probe/numerics/scan_cuda.h"
 #include "probe/tensor/back_end.h"
+#include "probe/tensor/cuda_module.h"
 
 namespace nanquest {
 namespace {
@@ -59,7 +59,7 @@ class CudaBackEnd : public BackEnd {
       const c10::Stream stream =
           c10::impl::VirtualGuardImpl(tensor.device().type()).getStream(tensor.device());
       const Status launched =
-          scan_parts_cuda(type, flat.const_data_ptr(), n, static_cast<PartFound*>(found.mutable_data_ptr()),
+          (*cuda_kernels())->scan_parts(type, flat.const_data_ptr(), n, static_cast<PartFound*>(found.mutable_data_ptr()),
                           static_cast<CUstream_st*>(stream.native_handle()));
       if (!launched) return any_back_end().begin(tensor, type, hash);
       host.copy_(found, /*non_blocking=*/true);

@@ -9,6 +9,7 @@
 
 #include "probe/numerics/gate_loops.h"
 #include "probe/tensor/back_end.h"
+#include "probe/tensor/cuda_module.h"
 #include "probe/tensor/device_ops_cuda.h"
 #include "probe/tensor/tensor_scan.h"
 
@@ -50,9 +51,7 @@ c10::OperatorHandle defined() {
   library->def("look(Tensor[] tensors, Tensor[] numbers, Tensor(a!) found, Tensor(b!) word) -> ()");
   library->impl("look", torch::dispatch(c10::DispatchKey::CPU, &look_on_cpu));
   library->impl("look", torch::dispatch(c10::DispatchKey::Meta, &look_without_values));
-#ifdef NANQUEST_CUDA_BACK_END
   library->impl("look", torch::dispatch(c10::DispatchKey::CUDA, &look_on_cuda));
-#endif
   return dispatcher.findSchemaOrThrow(kLook, "");
 }
 
@@ -64,9 +63,7 @@ const c10::OperatorHandle& look_operator() {
 }  // namespace
 
 bool looks_at_once(c10::DeviceType type) {
-#ifdef NANQUEST_CUDA_BACK_END
-  if (type == c10::kCUDA && !looks_on_cuda()) return false;
-#endif
+  if (type == c10::kCUDA && !runs_cuda_kernels()) return false;
   const auto key = c10::computeDispatchKey(at::kFloat, at::kStrided, c10::Device(type, -1));
   return look_operator().hasKernelForDispatchKey(key);
 }

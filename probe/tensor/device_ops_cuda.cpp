@@ -6,15 +6,10 @@
 
 #include <vector>
 
-#include "probe/numerics/look_cuda.h"
+#include "probe/tensor/cuda_module.h"
 #include "probe/tensor/tensor_scan.h"
 
 namespace nanquest {
-
-bool looks_on_cuda() {
-  static const bool can = static_cast<bool>(can_look_cuda());
-  return can;
-}
 
 void look_on_cuda(at::TensorList tensors, at::TensorList numbers, at::Tensor found, at::Tensor word) {
   const c10::DeviceGuard here(found.device());
@@ -39,7 +34,7 @@ void look_on_cuda(at::TensorList tensors, at::TensorList numbers, at::Tensor fou
   const auto bytes = static_cast<std::int64_t>(parts * sizeof(LookFound));
   const at::Tensor room = at::empty({bytes}, at::device(found.device()).dtype(at::kByte));
   const c10::Stream stream = c10::impl::VirtualGuardImpl(found.device().type()).getStream(found.device());
-  const Status done = look_cuda(tables, read, static_cast<LookFound*>(room.mutable_data_ptr()),
+  const Status done = (*cuda_kernels())->look(tables, read, static_cast<LookFound*>(room.mutable_data_ptr()),
                                 found.mutable_data_ptr<double>(), word.mutable_data_ptr<float>(),
                                 static_cast<CUstream_st*>(stream.native_handle()));
   TORCH_CHECK(done, done.error().message);

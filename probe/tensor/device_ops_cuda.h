@@ -5,9 +5,7 @@
 
 namespace nanquest {
 
-/// `look` on the current stream of the device where `found` lies.
+/// `look` on the current stream of the device where `found` lies. Only where runs_cuda_kernels() (cuda_module.h).
 void look_on_cuda(at::TensorList tensors, at::TensorList numbers, at::Tensor found, at::Tensor word);
-/// Whether this process's GPU and driver can run it.
-bool looks_on_cuda();
 
 }  // namespace nanquest

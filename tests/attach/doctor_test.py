@@ -45,9 +45,9 @@ class DoctorTest(AttachTest):
         from nanquest.commands import doctor
         for kind, kernels, state, words in (("cuda", 3, "ok", "values are measured by a kernel of nanquest, gradients by a kernel of nanquest"),
                                             ("cuda", 1, "ok", "values are measured by a kernel of nanquest, gradients by PyTorch norms"),
-                                            ("cuda", 0, "warning", "PyTorch operators, each copied to the host (slow), gradients by PyTorch norms: this build has no CUDA kernels"),
+                                            ("cuda", 0, "warning", "PyTorch operators, each copied to the host (slow), gradients by PyTorch norms: libnanquest_cuda.so: no such file"),
                                             ("xpu", 2, "warning", "gradients by a kernel of nanquest: nanquest has no kernel for this kind")):
-            (found,) = doctor._back_ends({"kernels": [[kind, kernels]]})
+            (found,) = doctor._back_ends({"kernels": [[kind, kernels]], "no_cuda_kernels": "libnanquest_cuda.so: no such file"})
             self.assertEqual((found.name, found.state), ("back end", state))
             self.assertIn(words, found.text)
             self.assertEqual(bool(found.way_out), state != "ok")

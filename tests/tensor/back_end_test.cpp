@@ -4,10 +4,9 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <gtest/gtest.h>
 
+#include "probe/tensor/cuda_module.h"
+#include "probe/tensor/device_ops.h"
 #include "probe/tensor/tensor_scan.h"
-#ifdef NANQUEST_TEST_CUDA
-#include "probe/numerics/scan_cuda.h"
-#endif
 
 namespace nanquest {
 namespace {
@@ -38,15 +37,20 @@ TEST(BackEnd, ADeviceWithoutOneOfItsOwnIsLookedAtByAtenAlone) {
 }
 
 #ifdef NANQUEST_TEST_CUDA
-TEST(BackEnd, CudaIsThereAndWithoutAGpuItsKernelSaysSo) {
+TEST(BackEnd, TheKernelsForGpusAreLoadedAndWithoutAGpuTheySayWhyTheyDontRun) {
   if (gpus() > 0) GTEST_SKIP() << "there is a GPU";
-  EXPECT_NE(&cuda_back_end(), &any_back_end());
+  const Result<const CudaKernels*>& kernels = cuda_kernels();
+  ASSERT_TRUE(kernels) << kernels.error().text();
   float memory[4] = {};
   PartFound found;
-  const Status launched = scan_parts_cuda(DType::float32, memory, 4, &found, nullptr);
+  const Status launched = (*kernels)->scan_parts(DType::float32, memory, 4, &found, nullptr);
   ASSERT_FALSE(launched);
   EXPECT_EQ(launched.error().code, ErrorCode::unsupported) << launched.error().text();
-  EXPECT_TRUE(scan_parts_cuda(DType::float32, memory, 0, &found, nullptr));  // nothing to launch
+  EXPECT_TRUE((*kernels)->scan_parts(DType::float32, memory, 0, &found, nullptr));  // nothing to launch
+  ASSERT_FALSE(cuda_kernels_run());
+  EXPECT_EQ(cuda_kernels_run().error().code, ErrorCode::unsupported) << cuda_kernels_run().error().text();
+  EXPECT_EQ(&back_end_of(at::kCUDA), &any_back_end());
+  EXPECT_FALSE(looks_at_once(at::kCUDA));
 }
 #endif
 

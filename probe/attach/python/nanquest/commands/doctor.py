@@ -173,8 +173,8 @@ def _back_ends(facts: dict) -> list:
         if scans:
             found.append(Finding("back end", OK, text))
         elif kind == "cuda":
-            way_out = "build nanquest where nvcc and a torch with CUDA are (docs/devices.md)"
-            found.append(Finding("back end", WARNING, f"{text}: this build has no CUDA kernels", way_out))
+            way_out = "install a package of nanquest with kernels for this driver, or build it where nvcc is (docs/devices.md)"
+            found.append(Finding("back end", WARNING, f"{text}: {facts.get('no_cuda_kernels')}", way_out))
         else:
             way_out = "--level guard costs least here; docs/devices.md has the kinds of device with a kernel"
             found.append(Finding("back end", WARNING, f"{text}: nanquest has no kernel for this kind of device", way_out))

@@ -58,6 +58,8 @@ def main():
     }
     if facts["attached"]:
         facts["kernels"] = [[kind, attachment.ops.own_kernels(kind)] for kind in dict.fromkeys(kind for kind, _ in facts["devices"])]
+        if any(kind == "cuda" for kind, _ in facts["devices"]):
+            facts["no_cuda_kernels"] = attachment.ops.why_no_cuda_kernels()
         facts["hdf5"] = hdf5()
         facts["steps"] = attachment.ops.steps_made()
         sys.modules["nanquest"].detach()
