@@ -43,7 +43,13 @@ bool written_by_others(SlotRecord& record, const c10::Storage& storage) {
 void Recorder::add_host_write(const at::Tensor& tensor, std::uint32_t slot) {
   record::Step& step = *into_;
   const c10::Storage& storage = tensor.storage();
-  step.slots[slot].initialised = true;
+  SlotRecord& record = step.slots[slot];
+  record.initialised = true;
+  // NumPy has a view of it. What it writes later shows only in the bytes.
+  if (record.produced && !record.shared && may_be_shared(tensor, /*watched=*/false)) {
+    record.shared = true;
+    record.shared_hash = hash_of_storage(storage);
+  }
   HostWrite write{slot, tensor.scalar_type(), current_phase(), storage.nbytes(), nullptr, {}};
   if (storage.device().is_cpu()) {
     std::byte* copy = step.values.take(write.bytes);

@@ -6,6 +6,7 @@
 #include "probe/record/tables.h"
 #include "probe/record/tokens.h"
 #include "probe/record/value_watch.h"
+#include "probe/trace/host_writes.h"
 
 namespace nanquest {
 
@@ -52,6 +53,8 @@ std::int32_t StepTables::add_tensor(Reader& reader) {
 void StepTables::add_host_write(const record::HostWrite& write) {
   OpRow op;
   op.name = "nanquest::host_write";
+  if (const record::SlotRecord& slot = step_.slots[write.slot]; slot.produced && slot.shared)
+    op.overload = kSharedWrite;
   op.flags = kOpHostWrite;
   op.phase = write.phase;
   op.first_arg = static_cast<std::int32_t>(recording.doc.args.size());

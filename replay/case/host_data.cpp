@@ -5,6 +5,10 @@
 #include <limits>
 #include <optional>
 
+#include "probe/trace/host_writes.h"
+#include "probe/trace/op_numbers.h"
+#include "replay/case/values.h"
+
 namespace nanquest {
 namespace {
 
@@ -19,11 +23,54 @@ std::optional<bool> same_as_handed_out(const Case& c, TensorId row, OpId maker) 
   return std::nullopt;
 }
 
+/// What was there, as far as the fill of deterministic mode can be seen in it.
+std::optional<at::Tensor> bytes_with_fill(const Case& c, OpId host_write) {
+  std::optional<at::Tensor> bytes = c.read(c.graph().op(host_write).host_data);
+  const bool fits = bytes && bytes->is_floating_point() && bytes->element_size() > 1 && bytes->numel() > 0;
+  return fits ? bytes : std::nullopt;
+}
+
 /// Whether all that was there is the fill of deterministic mode.
 bool holds_fill(const Case& c, OpId host_write) {
-  const std::optional<at::Tensor> bytes = c.read(c.graph().op(host_write).host_data);
-  const bool fits = bytes && bytes->is_floating_point() && bytes->element_size() > 1 && bytes->numel() > 0;
-  return fits && is_fill(*bytes).all().item<bool>();
+  const auto bytes = bytes_with_fill(c, host_write);
+  return bytes && is_fill(*bytes).all().item<bool>();
+}
+
+/// The step ran in deterministic mode, and all that was bad there may be left of its fill.
+bool keeps_fill(const Case& c, OpId host_write) {
+  const auto& environment = c.doc().environment;
+  const auto mode = environment.find("deterministic_algorithms");
+  if (mode == environment.end() || mode->second != "true") return false;
+  const auto bytes = bytes_with_fill(c, host_write);
+  if (!bytes) return false;
+  const at::Tensor bad = bad_mask(*bytes);
+  return bad.any().item<bool>() && !at::logical_and(bad, at::logical_not(is_fill(*bytes))).any().item<bool>();
+}
+
+/// PyTorch made it, or what it was first copied to (another device), of numbers of Python: a reader says so.
+bool is_lifted(const Case& c, SlotId slot, OpId after, bool copied = false) {
+  for (const TraceGraph::Read& read : c.graph().reads(slot)) {
+    if (!(after < read.op)) continue;
+    const OpRow& reader = c.graph().op(read.op);
+    if (plain_name(reader) == "lift_fresh") return true;
+    if (!copied && plain_name(reader) == "_to_copy")
+      for (const TensorId made : c.graph().written(read.op)) {
+        const SlotId there = c.graph().slot(made);
+        if (there && is_lifted(c, there, read.op, true)) return true;
+      }
+    if (!computes_nothing(reader)) return false;
+  }
+  return false;
+}
+
+/// The same where the call comes before the op that noticed the write: it looks at no element.
+bool is_lifted_between(const Case& c, SlotId slot, OpId maker, OpId host_write) {
+  for (std::int32_t row = maker.row() + 1; row < host_write.row(); ++row) {
+    if (plain_name(*c.row(row)) != "lift_fresh") continue;
+    for (const TraceGraph::Argument& argument : c.graph().arguments(OpId{row}))
+      if (c.graph().slot(argument.row) == slot) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -62,16 +109,14 @@ HostData host_data(const Case& c, OpId host_write) {
   if (rows.empty() || !rows[0]) return HostData::unknown;
   const SlotId slot = c.graph().slot(rows[0]);
   const OpId maker = handed_out(c, slot, host_write);
-  if (maker)
-    if (const auto same = same_as_handed_out(c, rows[0], maker))
-      return *same ? HostData::first_read : HostData::numbers;
-  for (const TraceGraph::Read& read : c.graph().reads(slot)) {
-    if (!(host_write < read.op)) continue;
-    const OpRow& reader = c.graph().op(read.op);
-    if (plain_name(reader) == "lift_fresh") return HostData::numbers;
-    if (!computes_nothing(reader)) break;
-  }
-  return maker && holds_fill(c, host_write) ? HostData::first_read : HostData::unknown;
+  if (is_lifted(c, slot, host_write)) return HostData::numbers;
+  if (!maker) return HostData::unknown;
+  if (is_lifted_between(c, slot, maker, host_write)) return HostData::numbers;
+  const auto same = same_as_handed_out(c, rows[0], maker);
+  if (same && !*same) return keeps_fill(c, host_write) ? HostData::open : HostData::numbers;
+  const bool fill = holds_fill(c, host_write);
+  if (fill && c.graph().op(host_write).overload == kSharedWrite) return HostData::open;
+  return same || fill ? HostData::first_read : HostData::unknown;
 }
 
 }  // namespace nanquest

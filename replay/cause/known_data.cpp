@@ -8,6 +8,7 @@
 #include "probe/trace/op_numbers.h"
 #include "probe/trace/origins.h"
 #include "probe/trace/samples.h"
+#include "replay/case/host_data.h"
 #include "replay/case/values.h"
 
 namespace nanquest {
@@ -82,6 +83,13 @@ SlotId state_copied_into(const Case& c, std::int32_t op) {
   return state_copied_into(c, op, kMostMoves);
 }
 
+std::string doubt_of_written(const Case& c, const OutsideValue& value) {
+  return value.host_write != kNone && host_data(c, OpId{value.host_write}) == HostData::open
+             ? "what is bad there is the NaN with which deterministic mode fills new memory: the program wrote "
+               "it through NumPy, or did not write there"
+             : "";
+}
+
 std::string doubt_of_data(const Case& c, const OutsideValue& value, const std::vector<std::int64_t>& poison) {
   if (c.op() && c.op()->phase == Phase::backward)
     return "the numbers came in during backward, where a derivative of the program's own may have computed "
@@ -89,7 +97,7 @@ std::string doubt_of_data(const Case& c, const OutsideValue& value, const std::v
   if (const SlotId kept = kept_by_copy(c, c.op_index()))
     return "the numbers are copied into " + c.slot_text(kept.row()) +
            ", so they may be a state that the program computed or loaded";
-  if (value.host_write != kNone) return "";
+  if (value.host_write != kNone) return doubt_of_written(c, value);
   const auto bad = static_cast<std::int64_t>(poison.size());
   const bool known = is_target(c, value) || !c.doc().sample_ids.empty() || lead_ops(c.doc()) != kNone ||
                      (bad > 0 && bad < batch_size(c.doc()));

@@ -29,6 +29,10 @@ SlotId state_copied_into(const Case& c, std::int32_t op);
 /// a gradient.
 SlotOrigin state_origin(const Case& c, SlotId slot);
 
+/// Why the program may not have written these numbers, which it wrote during the step if anything did; empty
+/// if it did.
+std::string doubt_of_written(const Case& c, const OutsideValue& value);
+
 /// Why this tensor, which the model was not called with, may be no data; empty if something shows that it was
 /// loaded: a loss takes it as its target, a loader drew the samples, only some of the batch's samples are bad
 /// in it, or what ran since the last update is on record and did not make it.

@@ -39,7 +39,8 @@ std::optional<OutsideValue> filled_by_program(const Case& c) {
   if (!op || c.culprit().origin != word(Origin::input)) return std::nullopt;
   for (const TraceGraph::Argument& a : c.graph().arguments(op)) {
     const OpId writer = a.row ? c.graph().producer(a.row, op) : OpId{};
-    if (!writer || !(c.graph().op(writer).flags & kOpHostWrite) || host_data(c, writer) != HostData::numbers)
+    if (!writer || !(c.graph().op(writer).flags & kOpHostWrite)) continue;
+    if (const HostData data = host_data(c, writer); data != HostData::numbers && data != HostData::open)
       continue;
     const auto bytes = c.read(c.graph().op(writer).host_data);
     if (!bytes || !bytes->is_floating_point()) continue;

@@ -93,6 +93,7 @@ for step in range(6):
         ways = {
             "load": "model.load_state_dict({k: torch.from_numpy(np.asarray(v * (NAN if step == 4 else 1))) for k, v in numbers(model).items()})",
             "copy": "model[3].weight.data.copy_(torch.from_numpy(numbers(model)['3.weight'] * np.float32(NAN if step == 4 else 1)))",
+            "list": "model[3].weight.data.copy_(torch.tensor([[NAN if step == 4 else 0.1] * 16]))",
             "momentum": "for s in optimizer.state.values(): s['momentum_buffer'].copy_(torch.from_numpy(s['momentum_buffer'].numpy() * "
                         "(np.float32(NAN) if step == 4 else np.float32(1))))",
         }
@@ -112,6 +113,28 @@ for step in range(6):
                     verdict = self.replay("diagnose", self.incidents()[0])
                     self.assertEqual(verdict["cause"], "BAD_STATE", verdict)
                     self.assertIn(verdict["origin"], ("parameter", "buffer", "optimizer_state"), verdict)
+
+    def test_memory_that_was_written_in_part_or_not_at_all(self):
+        """New memory that is filled with NaN and copied into a weight: whether nobody wrote there, or NumPy did."""
+        ways = {"nobody": ("", ["UNINITIALIZED"]),
+                "numpy": ("made.numpy()[:] = NAN", ["BAD_STATE", "UNINITIALIZED"])}
+        for name, (line, claimed) in ways.items():
+            for level in by_day(("trace",), ("watch",)):
+                with self.subTest(name, level=level):
+                    self.run_program(f"""
+torch.use_deterministic_algorithms(True, warn_only=True)
+for step in range(6):
+    made = torch.empty(1, 16)
+    {line or 'pass'}
+    if step != 4: made.fill_(0.1)
+    model[3].weight.data.copy_(made)
+    optimizer.zero_grad()
+    model(torch.randn(32, 8)).square().mean().backward()
+    optimizer.step()
+""", level)
+                    verdict = self.replay("diagnose", self.incidents()[0])
+                    self.assertEqual(sorted(claim["cause"] for claim in verdict["claims"]), claimed, verdict)
+                    self.assertEqual(verdict["cause"], claimed[0] if len(claimed) == 1 else "UNKNOWN", verdict)
 
     def test_bounds_that_are_infinite_on_purpose(self):
         """What lies beyond an infinite bound is thrown away; its derivative is not."""

@@ -110,6 +110,7 @@ std::optional<Finding> copied_in(const Case& c) {
   f.advice =
       "Check what is loaded into a model before it is copied (isfinite), and keep the old values where it is "
       "bad; look at what made these numbers (a mean over no clients, a division by a count of 0).";
+  f.doubt = doubt_of_written(c, *value);
   if (auto change = mended_copies(c)) f.wanted.push_back(std::move(*change));
   return f;
 }

@@ -4,6 +4,7 @@
 // memory is bad with one and good with another.
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <limits>
 #include <set>
 
@@ -15,10 +16,15 @@
 namespace nanquest {
 namespace {
 
+bool may_be_written(const Case& c, OpId op) {
+  return (c.graph().op(op).flags & kOpHostWrite) && host_data(c, op) == HostData::open;
+}
+
 /// The host write contains the very bytes that the memory held when it was allocated: it is no write, but the
 /// record of a first read.
 bool is_first_read(const Case& c, OpId op) {
-  return (c.graph().op(op).flags & kOpHostWrite) && host_data(c, op) == HostData::first_read;
+  return (c.graph().op(op).flags & kOpHostWrite) &&
+         (host_data(c, op) == HostData::first_read || may_be_written(c, op));
 }
 
 /// Ops that allocated, or recorded, memory that `row` shows unwritten before op `before`. Follows ops that
@@ -127,6 +133,8 @@ std::optional<Finding> examine_uninitialized(const Case& c, const Subject&) {
     if (const OpId from = handed_out(c, c.graph().slot(rows[0]), maker)) maker = from;
   Finding f;
   f.not_computed = true;
+  if (std::any_of(memory.begin(), memory.end(), [&](std::int32_t op) { return may_be_written(c, OpId{op}); }))
+    f.doubt = "the program may have written the same NaN there itself, through a view of NumPy's";
   // What an op of the step allocated did not exist when the step began.
   if (hands_out_unwritten(c, maker)) {
     f.origin = Origin::op;

@@ -1,6 +1,9 @@
 // UNINITIALIZED: its sample, its variants, and what looks like it and is not.
 #include <ATen/Context.h>
 
+#include <algorithm>
+#include <set>
+
 #include "tests/replay/diagnose/sample.h"
 
 namespace nanquest {
@@ -125,6 +128,41 @@ TEST(Uninitialized, ATensorOfHostDataIsNot) {
     return (w * made).sum();
   });
   EXPECT_NE(f.label, Label::uninitialized) << f.explanation;
+}
+
+at::Tensor written_with_nan() {
+  const at::Tensor made = at::empty({4, 4});
+  std::fill_n(made.data_ptr<float>(), 16, static_cast<float>(kNaN));
+  return made;
+}
+
+/// What torch.tensor(list) is made of: the bytes are those of deterministic mode's fill, the call tells.
+TEST(Uninitialized, ATensorOfNothingButNaNIsNot) {
+  const Filled filled;
+  for (const bool copied : {false, true}) {
+    const Finding f = finding_of([&](const at::Tensor& w) {
+      at::Tensor made = written_with_nan();
+      if (copied) made = made.to(at::kDouble);  // as to another device
+      made = at::lift_fresh(made);
+      made.detach_();
+      return (w * made).sum();
+    });
+    EXPECT_EQ(f.label, Label::bad_data) << copied << f.explanation;
+  }
+}
+
+TEST(Uninitialized, WhatNumPyMayHaveWrittenIsOpen) {
+  const Filled filled;
+  const at::Tensor w = leaf(at::ones({4, 4}));
+  const Verdict v = testing::trained(w, [&] {
+                      const at::Tensor made = written_with_nan();
+                      made.storage().unsafeGetStorageImpl()->set_resizable(false);  // as numpy() does
+                      return (w * made).sum();
+                    }).verdict();
+  EXPECT_EQ(v.cause, Label::unknown) << v.explanation;
+  std::set<Label> claimed;
+  for (const Claim& claim : v.claims) claimed.insert(claim.cause);
+  EXPECT_EQ(claimed, (std::set<Label>{Label::bad_data, Label::uninitialized})) << v.explanation;
 }
 
 TEST(Uninitialized, ABatchWithNaNIsNot) {
