@@ -10,6 +10,7 @@
 #include "probe/trace/samples.h"
 #include "replay/case/host_data.h"
 #include "replay/case/values.h"
+#include "replay/counterfactual/change.h"
 
 namespace nanquest {
 namespace {
@@ -102,6 +103,17 @@ std::string doubt_of_data(const Case& c, const OutsideValue& value, const std::v
   const bool known = is_target(c, value) || !c.doc().sample_ids.empty() || lead_ops(c.doc()) != kNone ||
                      (bad > 0 && bad < batch_size(c.doc()));
   return known ? "" : "the program may have computed this tensor before the step, and that is not on record";
+}
+
+bool is_meant_elsewhere(const Case& c, const OutsideValue& value, const std::vector<std::int64_t>& poison) {
+  constexpr std::size_t kMost = 8;
+  const at::Tensor& t = value.tensor;
+  if (value.slot == kNone || poison.size() < 2 || poison.size() > kMost) return false;
+  if (at::isnan(t).any().item<bool>() || at::isposinf(t).any().item<bool>() == at::isneginf(t).any().item<bool>()) return false;
+  const OutsidePlace place{value.slot, value.host_write};
+  return std::any_of(poison.begin(), poison.end(), [&](std::int64_t sample) {
+    return c.has_time() && run_change(c, mend_sample(place, sample, batch_size(c.doc()))) == TrialResult::finite;
+  });
 }
 
 }  // namespace nanquest

@@ -38,4 +38,8 @@ std::string doubt_of_written(const Case& c, const OutsideValue& value);
 /// in it, or what ran since the last update is on record and did not make it.
 std::string doubt_of_data(const Case& c, const OutsideValue& value, const std::vector<std::int64_t>& poison);
 
+/// Several samples hold an infinity of one sign, and mending a single one of them makes the step finite. The
+/// infinity is meant, then (a mask): in the others it does no harm. By trying; at most eight samples.
+bool is_meant_elsewhere(const Case& c, const OutsideValue& value, const std::vector<std::int64_t>& poison);
+
 }  // namespace nanquest

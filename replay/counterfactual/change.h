@@ -87,6 +87,8 @@ struct OutsidePlace {
 /// Every non-finite element of an outside value becomes zero. Placebo: as many other elements of it do; if
 /// there are none, the same on another outside value.
 Change replace_non_finite(const Case& c, OutsidePlace place, const std::string& what);
+/// The same in one of `batch` samples, which lie one after the other in the value's memory.
+RunOptions mend_sample(OutsidePlace place, std::int64_t sample, std::int64_t batch);
 /// The same with the value of the last healthy step. Placebo: everything else in which that step differed.
 /// Nothing if the file has no such step, or not this value of it.
 std::optional<Change> replace_by_healthy(const Case& c, OutsidePlace place, const std::string& what);

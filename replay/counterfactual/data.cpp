@@ -77,6 +77,15 @@ Change replace_non_finite(const Case& c, OutsidePlace place, const std::string& 
   return repaired(c, place, what, "non-finite", " replaced by zero", zero_non_finite);
 }
 
+RunOptions mend_sample(OutsidePlace place, std::int64_t sample, std::int64_t batch) {
+  RunOptions options;
+  const auto mend = [=](const at::Tensor& values) {
+    if (values.numel() % batch == 0) zero_non_finite(values.view({batch, -1}).select(0, sample));
+  };
+  write_at(place, mend, options.edit);
+  return options;
+}
+
 std::optional<Change> replace_by_healthy(const Case& c, OutsidePlace place, const std::string& what) {
   const TwinRun* twin = c.twin();
   if (!twin || !twin->there() || place.host_write != kNone) return std::nullopt;

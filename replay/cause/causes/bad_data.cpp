@@ -157,6 +157,10 @@ std::optional<Finding> examine_bad_data(const Case& c, const Subject&) {
   const bool written = value->host_write != kNone, given = !written && is_given_to_model(c, *value);
   (written ? say_of_written : given ? say_of_batch : say_of_outside)(c, *value, f);
   if (!given) f.doubt = doubt_of_data(c, *value, f.poison);
+  if (f.doubt.empty() && is_meant_elsewhere(c, *value, f.poison))
+    f.doubt =
+        "other samples hold the same infinity, and it does no harm there: it is meant (a mask), and what one "
+        "sample does with it fails";
   if (value->slot == kNone) return f;
   const OutsidePlace place{value->slot, value->host_write};
   f.wanted.push_back(replace_non_finite(c, place, value->name));

@@ -92,6 +92,26 @@ TEST(BadData, AllThatTheBatchBroughtIsMendedAtOnce) {
             "non-finite elements of x replaced by zero; non-finite elements of target replaced by zero");
 }
 
+/// A mask leaves one sample nothing to attend to; the others hold the same infinity, and are well.
+TEST(BadData, AnInfinityThatOtherSamplesBearIsNoBadData) {
+  const at::Tensor w = leaf(at::ones({4, 4})), x = at::rand({3, 4});
+  at::Tensor mask = at::zeros({3, 4});
+  mask[0][1] = mask[2][3] = -kInf;
+  mask[1].fill_(-kInf);
+  StepState state;
+  state.parameters = {{"w", w}};
+  state.batch = {{"x", x}, {"mask", mask}};
+  const Verdict v =
+      testing::backward_of(state, [&] { return at::softmax(at::mm(x, w) + mask, 1).square().sum(); }).verdict();
+  EXPECT_NE(v.cause, Label::bad_data) << v.explanation;
+  // One sample alone, whose infinity nothing can bear, is.
+  mask[0][1] = mask[2][3] = 0;
+  mask[1][0] = kInf;
+  const Verdict bad =
+      testing::backward_of(state, [&] { return at::softmax(at::mm(x, w) + mask, 1).square().sum(); }).verdict();
+  EXPECT_EQ(bad.cause, Label::bad_data) << bad.explanation;
+}
+
 /// An advantage that was normalised before the step, over a single sample.
 TEST(BadData, ATensorThatNothingShowsToBeDataIsLeftOpen) {
   const at::Tensor w = leaf(at::ones({1, 2})), advantage = at::full({1}, kNaN);
