@@ -147,6 +147,8 @@ _of_objects(
 _of_objects("torch.utils.data.dataloader:_MultiProcessingDataLoaderIter", "_in_order", "samples of loaders that give batches out of order")
 _of_objects("torch.utils.data.dataloader:DataLoader", "_index_sampler", "samples of a Trainer's batches")
 _of_objects("torch.nn:Module", "_parameters _buffers _modules", "names of weights, buffers and modules")
+_of_objects("torch.nn:Module", "_non_persistent_buffers_set", "updates that are left out on a device without a wait")
+_of_objects("torch:Tensor", "_version", "updates that are left out on a device without a wait")
 _of_objects("torch.amp:GradScaler", "_scale _per_optimizer_states", "the loss scale, and updates that a scaler leaves out")
 _of_objects("torch.amp.autocast_mode:autocast", "_enabled", "the fp32 fallback, and the format of a rehearsal")
 _of_objects("torch.nn.parallel.distributed:DistributedDataParallel", "_join_config _comm_hooks", "comparing replicas")
