@@ -19,6 +19,7 @@ namespace {
 constexpr char kLook[] = "nanquest_device::look";
 using Look = void(at::TensorList, at::TensorList, at::Tensor, at::Tensor);
 
+// NOLINTBEGIN(performance-unnecessary-value-param): kernels have the operator's own signature
 /// The CPU's kernel: what others are compared with, and what a device for tests computes by.
 void look_on_cpu(at::TensorList tensors, at::TensorList numbers, at::Tensor found, at::Tensor word) {
   auto* const out = found.mutable_data_ptr<double>();
@@ -41,6 +42,7 @@ void look_on_cpu(at::TensorList tensors, at::TensorList numbers, at::Tensor foun
 }
 
 void look_without_values(at::TensorList, at::TensorList, at::Tensor, at::Tensor) {}
+// NOLINTEND(performance-unnecessary-value-param)
 
 c10::OperatorHandle defined() {
   auto& dispatcher = c10::Dispatcher::singleton();

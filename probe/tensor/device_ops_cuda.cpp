@@ -11,6 +11,7 @@
 
 namespace nanquest {
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the operator's own signature
 void look_on_cuda(at::TensorList tensors, at::TensorList numbers, at::Tensor found, at::Tensor word) {
   const c10::DeviceGuard here(found.device());
   std::vector<LookTable> tables(1);
