@@ -124,7 +124,7 @@ void answers(Page& page, const Verdict& v, bool full) {
   else if (!v.advice.empty())
     page.block("do", v.advice, "1;33");
   if (v.fix)
-    page.block("tried", fix_text(*v.fix));
+    page.block("tried", fix_text(*v.fix), "1", 3);
   else if (!full && !finite)
     page.block("tried", nothing_fixes(v));
   if (full && v.fix && !v.fix->no_patch.empty()) page.block("patch", "none: " + v.fix->no_patch);
