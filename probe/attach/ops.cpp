@@ -43,6 +43,11 @@ Owner found_owner(const c10::Storage& memory) {
   return {static_cast<Owner::Kind>(kind), name};
 }
 
+/// The step of which there is nothing to tell but that it was recorded; -1 otherwise.
+std::int64_t only_recorded(const Facts& told) {
+  return told.size() == 1 && told.front().kind == Fact::recorded ? told.front().step : -1;
+}
+
 nlohmann::json json_of(const StepAnswer& answer) {
   return {{"incident", answer.incident},
           {"stops", answer.stops},
@@ -54,6 +59,7 @@ nlohmann::json json_of(const StepAnswer& answer) {
           {"gradients_bad", answer.gradients_bad},
           {"scale_overflow", answer.scale_overflow},
           {"withheld", answer.withheld},
+          {"only_recorded", only_recorded(answer.told)},
           {"summary", text_of(answer.told)},
           {"file", answer.file}};
 }
@@ -61,11 +67,13 @@ nlohmann::json json_of(const StepAnswer& answer) {
 /// The answer, with those of earlier steps that came late; "" if there is nothing to tell.
 std::string to_json(const StepAnswer& answer) {
   std::string summary = text_of(answer.told);
-  append(summary, session()->trouble());
+  const std::string trouble = session()->trouble();
+  append(summary, trouble);
   const std::vector<StepAnswer> late = session()->late_answers();
   if (summary.empty() && !answer.skip && late.empty()) return "";
   nlohmann::json json = json_of(answer);
   json["summary"] = summary;
+  if (!trouble.empty()) json["only_recorded"] = -1;
   json["earlier"] = nlohmann::json::array();
   for (const StepAnswer& each : late) json["earlier"].push_back(json_of(each));
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

@@ -2,6 +2,8 @@
 /// SIGKILL. One extendable 2-D dataset [step, column] per table.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -43,5 +45,8 @@ Result<std::vector<SeriesTable>> read_series(const std::string& path);
 
 /// The same of its last `rows` rows at most, without reading those before: fewer while one is being written.
 Result<std::vector<SeriesTable>> read_series_end(const std::string& path, std::size_t rows);
+
+/// The loss of each step, the last one of a step that was repeated; empty without such columns.
+std::map<std::int64_t, double> losses_of(const std::vector<SeriesTable>& tables);
 
 }  // namespace nanquest

@@ -134,4 +134,20 @@ Result<SeriesNews> read_series_on(const std::string& path, SeriesPlace& place) {
   return guarded(path, [&] { return read_on(path, place); });
 }
 
+std::map<std::int64_t, double> losses_of(const std::vector<SeriesTable>& tables) {
+  std::map<std::int64_t, double> losses;
+  for (const SeriesTable& table : tables) {
+    const auto place = [&](const char* name) {
+      return static_cast<std::size_t>(std::find(table.columns.begin(), table.columns.end(), name) -
+                                      table.columns.begin());
+    };
+    const std::size_t step = place("step"), loss = place("loss"), columns = table.columns.size();
+    if (table.name != "scalars" || step == columns || loss == columns) continue;
+    for (std::size_t row = 0; row < table.rows(); ++row)
+      losses[static_cast<std::int64_t>(table.values[row * columns + step])] =
+          table.values[row * columns + loss];
+  }
+  return losses;
+}
+
 }  // namespace nanquest

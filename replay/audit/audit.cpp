@@ -28,7 +28,10 @@ class Auditor {
     result_.step = replayer_.doc().step;
     result_.compared = verified.outputs_compared, result_.differ = verified.mismatched;
     result_.seconds = verified.seconds;
-    if (verified.first_mismatch != kNone) result_.op = OpId{verified.first_mismatch};
+    if (verified.first_mismatch != kNone) {
+      result_.op = OpId{verified.first_mismatch};
+      result_.op_name = graph_.op(result_.op).name, result_.module = graph_.module_of(result_.op);
+    }
     if (verified.bit_exact)
       result_.answer = AuditAnswer::same;
     else if (result_.why = why_not_comparable(verified); result_.why.empty())

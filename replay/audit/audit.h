@@ -21,6 +21,7 @@ struct Audit {
   std::int64_t step = 0;
   std::int64_t compared = 0, differ = 0;  ///< outputs
   OpId op;                                ///< the first whose output differs; none
+  std::string op_name, module;            ///< of that op
   std::int32_t entry = 0;                 ///< of what it wrote
   std::vector<std::int64_t> sizes;        ///< of that output
   std::optional<FlippedBit> bit;          ///< the one that explains the difference, if one does
@@ -34,8 +35,8 @@ struct Audit {
 Audit audit(const Replayer& replayer);
 
 /// One line: "step 200: HARDWARE: aten::addmm in blocks.1 (op 34): …".
-std::string audit_text(const Audit& result, const SnapshotDoc& doc);
+std::string audit_text(const Audit& result);
 /// The document "nanquest.audit", version 1 (docs/replay.md).
-std::string audit_json(const Audit& result, const SnapshotDoc& doc, const std::string& file);
+std::string audit_json(const Audit& result, const std::string& file);
 
 }  // namespace nanquest

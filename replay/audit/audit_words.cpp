@@ -18,12 +18,8 @@ const char* word(AuditAnswer answer) {
   return "UNKNOWN";
 }
 
-std::string where(const Audit& a, const SnapshotDoc& doc) {
-  if (!a.op) return "";
-  const TraceGraph graph(doc);
-  const std::string module(graph.module_of(a.op));
-  return graph.op(a.op).name + (module.empty() ? "" : " in " + module) + " (op " +
-         std::to_string(a.op.row()) + ")";
+std::string where(const Audit& a) {
+  return a.op_name + (a.module.empty() ? "" : " in " + a.module) + " (op " + std::to_string(a.op.row()) + ")";
 }
 
 /// "[3, 17]" of the flattened index.
@@ -38,16 +34,16 @@ std::string indices(std::int64_t element, const std::vector<std::int64_t>& sizes
 
 }  // namespace
 
-std::string audit_text(const Audit& a, const SnapshotDoc& doc) {
+std::string audit_text(const Audit& a) {
   const std::string head = "step " + std::to_string(a.step) + ": ";
   if (a.answer == AuditAnswer::same)
     return head + "run again, all " + std::to_string(a.compared) + " outputs have the same bits";
   const std::string differ =
       std::to_string(a.differ) + " of " + std::to_string(a.compared) + " outputs differ";
   if (a.answer == AuditAnswer::unknown)
-    return head + "UNKNOWN: run again, " + differ + (a.op ? ", first " + where(a, doc) : "") + ": " + a.why;
+    return head + "UNKNOWN: run again, " + differ + (a.op ? ", first " + where(a) : "") + ": " + a.why;
   std::string text =
-      head + "HARDWARE: " + where(a, doc) +
+      head + "HARDWARE: " + where(a) +
       " gave other bits from the same inputs than three runs here; all outputs before it are the "
       "same, " +
       differ;
@@ -60,7 +56,7 @@ std::string audit_text(const Audit& a, const SnapshotDoc& doc) {
   return text;
 }
 
-std::string audit_json(const Audit& a, const SnapshotDoc& doc, const std::string& file) {
+std::string audit_json(const Audit& a, const std::string& file) {
   nlohmann::ordered_json j = {{"format", "nanquest.audit"},
                               {"version", 1},
                               {"file", file},
@@ -72,12 +68,8 @@ std::string audit_json(const Audit& a, const SnapshotDoc& doc, const std::string
                               {"op", nullptr},
                               {"bit", nullptr},
                               {"seconds", a.seconds},
-                              {"text", audit_text(a, doc)}};
-  if (a.op) {
-    const TraceGraph graph(doc);
-    j["op"] = {
-        {"index", a.op.row()}, {"name", graph.op(a.op).name}, {"module", std::string(graph.module_of(a.op))}};
-  }
+                              {"text", audit_text(a)}};
+  if (a.op) j["op"] = {{"index", a.op.row()}, {"name", a.op_name}, {"module", a.module}};
   if (a.bit)
     j["bit"] = {{"element", a.bit->element},
                 {"bit", a.bit->bit},

@@ -109,7 +109,8 @@ bool is_meant_elsewhere(const Case& c, const OutsideValue& value, const std::vec
   constexpr std::size_t kMost = 8;
   const at::Tensor& t = value.tensor;
   if (value.slot == kNone || poison.size() < 2 || poison.size() > kMost) return false;
-  if (at::isnan(t).any().item<bool>() || at::isposinf(t).any().item<bool>() == at::isneginf(t).any().item<bool>()) return false;
+  const bool up = at::isposinf(t).any().item<bool>(), down = at::isneginf(t).any().item<bool>();
+  if (at::isnan(t).any().item<bool>() || up == down) return false;
   const OutsidePlace place{value.slot, value.host_write};
   return std::any_of(poison.begin(), poison.end(), [&](std::int64_t sample) {
     return c.has_time() && run_change(c, mend_sample(place, sample, batch_size(c.doc()))) == TrialResult::finite;

@@ -12,9 +12,9 @@ int audit_command(const Common& common) {
   if (!replayer) return fail(replayer.error());
   const Audit result = audit(*replayer);
   if (common.json)
-    std::fputs(audit_json(result, replayer->doc(), common.snapshot).c_str(), stdout);
+    std::fputs(audit_json(result, common.snapshot).c_str(), stdout);
   else
-    std::printf("%s\n", audit_text(result, replayer->doc()).c_str());
+    std::printf("%s\n", audit_text(result).c_str());
   return static_cast<int>(result.answer == AuditAnswer::same ? ExitCode::ok : ExitCode::finding);
 }
 

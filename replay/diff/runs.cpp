@@ -78,26 +78,12 @@ Result<bool> states_part(const std::string& file_a, const std::string& file_b, R
   return !runs.parameter.empty() || !runs.buffer.empty() || !runs.optimizer.empty();
 }
 
-/// Losses by step; empty if the run has no series.
-std::map<std::int64_t, double> losses_of(const std::string& run, std::int32_t rank) {
-  std::map<std::int64_t, double> losses;
-  const auto tables = read_series(series_path(run, rank));
-  if (!tables || tables->empty()) return losses;
-  const SeriesTable& table = tables->front();
-  const auto column = [&](const char* name) {
-    return static_cast<std::size_t>(std::find(table.columns.begin(), table.columns.end(), name) -
-                                    table.columns.begin());
-  };
-  const std::size_t step = column("step"), loss = column("loss"), columns = table.columns.size();
-  if (step == columns || loss == columns) return losses;
-  for (std::size_t row = 0; row < table.rows(); ++row)
-    losses[static_cast<std::int64_t>(table.values[row * columns + step])] =
-        table.values[row * columns + loss];
-  return losses;
-}
-
 void compare_losses(const std::string& run_a, const std::string& run_b, Runs& runs) {
-  const auto left = losses_of(run_a, runs.rank), right = losses_of(run_b, runs.rank);
+  const auto read = [&](const std::string& run) {
+    const auto tables = read_series(series_path(run, runs.rank));  // none: a run without a series
+    return tables ? losses_of(*tables) : std::map<std::int64_t, double>();
+  };
+  const auto left = read(run_a), right = read(run_b);
   for (const auto& [step, loss] : left) {
     const auto other = right.find(step);
     if (other == right.end()) continue;

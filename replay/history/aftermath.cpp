@@ -4,6 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include "probe/snapshot/series.h"
+
 namespace nanquest {
 namespace {
 
@@ -15,23 +17,6 @@ constexpr double kFar = 2;
 /// Shares of steps. In 50 made runs whose rate was raised (tests/spikebench) the loss left for good where
 /// 0.89 of all were far above, or more; where it did not, it was 0.89 at most, and 0.69 of the last.
 constexpr double kNearlyAll = 0.875, kMost = 0.75, kSome = 0.25;
-
-/// The loss of each step, the last one of a step that was repeated.
-std::map<std::int64_t, double> losses_of(const std::vector<SeriesTable>& tables) {
-  std::map<std::int64_t, double> losses;
-  for (const SeriesTable& table : tables) {
-    const auto place = [&](const char* name) {
-      return static_cast<std::size_t>(std::find(table.columns.begin(), table.columns.end(), name) -
-                                      table.columns.begin());
-    };
-    const std::size_t step = place("step"), loss = place("loss"), columns = table.columns.size();
-    if (table.name != "scalars" || step == columns || loss == columns) continue;
-    for (std::size_t row = 0; row < table.rows(); ++row)
-      losses[static_cast<std::int64_t>(table.values[row * columns + step])] =
-          table.values[row * columns + loss];
-  }
-  return losses;
-}
 
 }  // namespace
 

@@ -267,10 +267,9 @@ class Attachment:
 
     def _is_only_for_an_audit(self, told: dict) -> bool:
         """A recorded step that nobody asked for but --audit, and nothing else to say of it."""
-        if not self.settings.audit or not told["file"] or not told["summary"].endswith(": recorded as asked"):
-            return False
-        step = int(os.path.basename(told["file"])[len("step-") :].partition(".")[0])
-        return step % self.settings.audit == 0 and step not in self.settings.record_steps
+        step = told["only_recorded"]
+        audited = self.settings.audit > 0 and step >= 0 and step % self.settings.audit == 0
+        return audited and bool(told["file"]) and step not in self.settings.record_steps
 
     def replicas_differ(self, step: int, ranks: list, name: str, line: str) -> None:
         """A weight differs between ranks that should have the same weights (ranks/replicas.py)."""
