@@ -24,10 +24,15 @@ std::string where(const Audit& a) {
 
 /// "[3, 17]" of the flattened index.
 std::string indices(std::int64_t element, const std::vector<std::int64_t>& sizes) {
-  std::string text;
+  std::vector<std::string> numbers;  // of the last dimension first
   for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) {
-    text = std::to_string(element % *size) + (text.empty() ? "" : ", ") + text;
+    numbers.push_back(std::to_string(element % *size));
     element /= *size;
+  }
+  std::string text;
+  for (auto number = numbers.rbegin(); number != numbers.rend(); ++number) {
+    if (!text.empty()) text += ", ";
+    text += *number;
   }
   return "[" + text + "]";
 }

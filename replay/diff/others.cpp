@@ -23,6 +23,7 @@ void put_in_results_of_others(const Steps& steps, const std::vector<OpPair>& pai
   const auto keep = [&](const OpPair& pair, const std::vector<at::Tensor>&,
                         const std::vector<at::Tensor>& b) {
     std::vector<at::Tensor> values;
+    values.reserve(b.size());
     for (const at::Tensor& t : b) values.push_back(t.defined() ? t.detach().clone() : t);
     edits.written(pair.a, std::move(values));
   };

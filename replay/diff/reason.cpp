@@ -1,6 +1,7 @@
 #include "replay/diff/reason.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 
 #include <algorithm>
 #include <map>

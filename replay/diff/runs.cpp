@@ -1,6 +1,8 @@
 #include "replay/diff/runs.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -87,7 +89,7 @@ void compare_losses(const std::string& run_a, const std::string& run_b, Runs& ru
   for (const auto& [step, loss] : left) {
     const auto other = right.find(step);
     if (other == right.end()) continue;
-    if (std::memcmp(&loss, &other->second, sizeof loss) != 0) {
+    if (std::bit_cast<std::uint64_t>(loss) != std::bit_cast<std::uint64_t>(other->second)) {
       runs.loss_step = step;
       runs.loss_a = loss, runs.loss_b = other->second;
       return;

@@ -92,7 +92,7 @@ std::string states_text(const Runs& runs) {
 }
 
 std::string loss_text(const Runs& runs) {
-  const std::string equal = "equal to the bit in " + std::to_string(runs.equal_losses) + " steps";
+  std::string equal = "equal to the bit in " + std::to_string(runs.equal_losses) + " steps";
   if (!runs.loss_step) return equal;
   std::array<char, 96> text{};
   std::snprintf(text.data(), text.size(), "%.9g in A, %.9g in B", runs.loss_a, runs.loss_b);
