@@ -139,7 +139,7 @@ class Learning:
         if self._due(watch.made + 1):
             self._safely(self.recomputed.begin)
         if self._due(watch.made):
-            self.averages.waits = watch.made
+            self.averages.update_made(watch.made, first=watch.made <= LAST)
         if self._follows:
             self._gradients.leaves.clear()
             self._follows = any(other.without and other.made < LAST for other in self._of_all())

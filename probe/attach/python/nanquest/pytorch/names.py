@@ -21,16 +21,21 @@ def unwrap(module: torch.nn.Module) -> torch.nn.Module:
     return module
 
 
+def living(base, objects=None) -> list:
+    """All objects of a class. Goes through all Python objects (or through `objects`), so only for rare occasions."""
+    objects = gc.get_objects() if objects is None else objects
+    kinds = {kind for kind in set(map(type, objects)) if issubclass(kind, base)}  # isinstance would run code of proxy objects
+    return [it for it in objects if type(it) in kinds]
+
+
 def living_modules() -> list:
-    """All modules of this process. Goes through all Python objects, so only for rare occasions."""
-    # By type: isinstance would run code of proxy objects.
-    return [it for it in gc.get_objects() if issubclass(type(it), torch.nn.Module) and "_modules" in it.__dict__]
+    """All modules of this process. For rare occasions."""
+    return [it for it in living(torch.nn.Module) if "_modules" in it.__dict__]
 
 
-def living_optimizers() -> list:
-    """All optimizers of this process that hold weights themselves, not through an inner optimizer. Goes through all Python objects, so
-    only for rare occasions."""
-    return [it for it in gc.get_objects() if issubclass(type(it), torch.optim.Optimizer) and "param_groups" in it.__dict__]
+def living_optimizers(objects=None) -> list:
+    """All optimizers of this process that hold weights themselves, not through an inner optimizer. For rare occasions."""
+    return [it for it in living(torch.optim.Optimizer, objects) if "param_groups" in it.__dict__]
 
 
 def models_with(parameters) -> list:
