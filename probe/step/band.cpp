@@ -20,7 +20,7 @@ double median(std::span<double> values) {
 }  // namespace
 
 bool Band::by_logarithm() const {
-  return std::all_of(values_.begin(), values_.begin() + static_cast<std::ptrdiff_t>(count()),
+  return std::all_of(values_.begin(), values_.begin() + static_cast<std::ptrdiff_t>(kept()),
                      [](double v) { return v > 0; });
 }
 
@@ -32,7 +32,7 @@ double Band::scaled(double value, bool logarithm) const {
 Band::Fit Band::fit(bool logarithm) const {
   const std::size_t n = count(), half = n / 2;
   Values ordered, scratch;
-  for (std::size_t i = 0; i < n; ++i) ordered[i] = scaled(values_[(taken_ - n + i) % kWindow], logarithm);
+  for (std::size_t i = 0; i < n; ++i) ordered[i] = scaled(recent(i), logarithm);
   const auto median_of = [&](std::size_t from, std::size_t size) {
     std::copy_n(ordered.begin() + static_cast<std::ptrdiff_t>(from), size, scratch.begin());
     return median({scratch.data(), size});
@@ -62,8 +62,8 @@ Band::Fit Band::fit(bool logarithm) const {
 
 double Band::above(double value) const {
   if (!known() || !std::isfinite(value)) return 0;
-  const auto end = values_.begin() + static_cast<std::ptrdiff_t>(count());
-  if (value <= *std::max_element(values_.begin(), end)) return 0;
+  for (std::size_t i = 0; i < count(); ++i)
+    if (value <= recent(i)) return 0;
   const bool logarithm = by_logarithm();
   const Fit band = fit(logarithm);
   const double distance = scaled(value, logarithm) - band.middle;

@@ -8,9 +8,11 @@
 /// deviation), measured around a line where the figure follows a trend. Figures that are positive are
 /// compared by their logarithm. A value is beyond the edge if it lies kDeviations spreads above the middle,
 /// kTail times as far as any value of the window, and is larger by the given ratio: heavy tails widen their
-/// own band. No judgement before kLeast steps. One thread, no memory but its window.
+/// own band. No judgement before kLeast steps. The first steps of a run, in which the figure is far from what
+/// it will be, leave the window as soon as there are as many after them. One thread, no memory but its window.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <optional>
@@ -40,7 +42,7 @@ class Band {
   /// Starts to learn again.
   void forget();
 
-  bool known() const { return count() >= kLeast; }
+  bool known() const { return taken_ >= kLeast; }
   /// The middle, and two spreads below and above it; and the values at which `above` is kBack and 1. Nothing
   /// before the band is known.
   struct Range {
@@ -54,8 +56,11 @@ class Band {
     double middle = 0, spread = 0, edge = 0;
   };
 
-  std::size_t count() const { return taken_ < kWindow ? taken_ : kWindow; }
-  /// Whether the window's values are compared by their logarithm.
+  /// Values in memory, and those of them, the last ones, that are the window.
+  std::size_t kept() const { return std::min(taken_, kWindow); }
+  std::size_t count() const { return std::min(kept(), std::max(kLeast, taken_ / 2)); }
+  double recent(std::size_t i) const { return values_[(taken_ - count() + i) % kWindow]; }
+  /// Whether values are compared by their logarithm.
   bool by_logarithm() const;
   double scaled(double value, bool logarithm) const;
   Fit fit(bool logarithm) const;

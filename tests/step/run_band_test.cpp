@@ -113,6 +113,17 @@ TEST(RunBand, says_nothing_before_it_knows_nor_of_what_is_not_finite) {
   EXPECT_TRUE(known.next(10).outside());
 }
 
+// A regression whose first losses are ten times those of step 60, with one of 20 times among them.
+TEST(RunBand, the_first_steps_of_a_run_do_not_hide_a_spike_a_hundred_steps_later) {
+  Draw draw(5);
+  RunBand band;
+  for (int i = 0; i < 115; ++i) {
+    const double level = 0.3 + 2.7 * std::exp(-i / 6.0) + (i == 3 ? 3 : 0);
+    EXPECT_FALSE(band.judge({.step = i, .loss = level * std::exp(draw.normal(0.2)), .rate = 1e-3}).outside()) << i;
+  }
+  EXPECT_EQ(band.judge({.step = 115, .loss = 30, .rate = 1e-3}).kind, BandNews::spike);
+}
+
 TEST(RunBand, a_loss_that_stays_outside_has_diverged_since_its_first_step_there) {
   Steady run(300);
   int told = 0;
