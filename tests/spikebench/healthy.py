@@ -1,7 +1,6 @@
-"""Healthy training that is noisy by nature: KIND STEPS SEED. Nothing in it is a spike that a person would want to see."""
+"""Healthy training that is noisy by nature. Nothing in it is a spike that a person would want to see."""
 
 import math
-import sys
 
 import torch
 from torch import nn
@@ -183,8 +182,3 @@ def two_trainings(steps):
 
 KINDS = {each.__name__: each for each in (policy_gradient, q_learning, adversaries, batch_of_one, warm_up_and_cosine, restarts, many_tasks,
                                           tiny_batches, autoencoder, two_trainings)}  # fmt: skip
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    torch.manual_seed(int(sys.argv[3]))
-    KINDS[sys.argv[1]](int(sys.argv[2]))
