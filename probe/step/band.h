@@ -8,8 +8,8 @@
 /// deviation), measured around a line where the figure follows a trend. Figures that are positive are
 /// compared by their logarithm. A value is beyond the edge if it lies kDeviations spreads above the middle,
 /// kTail times as far as any value of the window, and is larger by the given ratio: heavy tails widen their
-/// own band. No judgement before kLeast steps. The first steps of a run, in which the figure is far from what
-/// it will be, leave the window as soon as there are as many after them. One thread, no memory but its window.
+/// own band. No judgement before kLeast steps. The first steps of a run, whose values are far from the later
+/// ones, leave the window as soon as there are as many after them. One thread, no memory but its window.
 #pragma once
 
 #include <algorithm>

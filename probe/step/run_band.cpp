@@ -17,7 +17,8 @@ constexpr int kNewLevel = 96;  // steps after which a gradient norm that stays o
 constexpr int kAfterDivergence = 512;  // steps after which a loss that has left is judged anew
 constexpr double kClimb = 4, kAboveStart = 2, kGrown = 2, kMoves = 0.05;  // see Climb
 
-double median(std::array<double, RunBand::kBack> values) {
+template <std::size_t N>
+double median(std::array<double, N> values) {
   std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
   return values[values.size() / 2];
 }
@@ -55,6 +56,14 @@ bool RunBand::rate_rose(double rate) {
   return rate > kRisen * lowest;
 }
 
+bool RunBand::Climb::falls() const {
+  std::array<double, kBack / 2> earlier{}, later{};
+  for (std::size_t i = 0; i < last.size(); ++i)
+    (i < earlier.size() ? earlier : later)[i % earlier.size()] =
+        last[(static_cast<std::size_t>(count) + i) % last.size()];
+  return median(later) < median(earlier);
+}
+
 bool RunBand::Climb::climbs(const StepFigures& seen) {
   if (!std::isfinite(seen.loss)) return false;
   negative = negative || seen.loss < 0;
@@ -76,6 +85,7 @@ bool RunBand::Climb::climbs(const StepFigures& seen) {
   if (seen.loss <= kAboveStart * low) low_at = seen.step;
   const double least = *std::min_element(last.begin(), last.end());
   if (low <= 0 || now < kClimb * low || now < kAboveStart * first || least < kAboveStart * low) return false;
+  if (falls()) return false;  // it has jumped, as where a task becomes harder, and is learned down again
   return seen.weights > kGrown * weights || seen.moved > kMoves;
 }
 

@@ -75,6 +75,8 @@ class RunBand {
     double first = 0, low = 0, weights = StepFigures::kUnknown;
     std::int64_t low_at = 0;
     bool negative = false;
+    /// Whether the last half of `last` is below the first.
+    bool falls() const;
     bool climbs(const StepFigures& seen);
   };
 

@@ -119,7 +119,8 @@ TEST(RunBand, the_first_steps_of_a_run_do_not_hide_a_spike_a_hundred_steps_later
   RunBand band;
   for (int i = 0; i < 115; ++i) {
     const double level = 0.3 + 2.7 * std::exp(-i / 6.0) + (i == 3 ? 3 : 0);
-    EXPECT_FALSE(band.judge({.step = i, .loss = level * std::exp(draw.normal(0.2)), .rate = 1e-3}).outside()) << i;
+    const double loss = level * std::exp(draw.normal(0.2));
+    EXPECT_FALSE(band.judge({.step = i, .loss = loss, .rate = 1e-3}).outside()) << i;
   }
   EXPECT_EQ(band.judge({.step = 115, .loss = 30, .rate = 1e-3}).kind, BandNews::spike);
 }
@@ -152,6 +153,21 @@ TEST(RunBand, a_loss_that_climbs_from_the_start_has_diverged_where_the_weights_g
     }
     EXPECT_EQ(told, grow ? 1 : 0);
   }
+}
+
+// Twice as many classes from step 375 on: cross-entropy of a network with a rate of 0.05.
+TEST(RunBand, a_loss_that_jumps_and_is_learned_down_again_does_not_climb) {
+  RunBand band;
+  Draw draw(5);
+  int diverged = 0;
+  for (int i = 0; i < 700; ++i) {
+    const double usual = 0.2 + 1.2 * std::exp(-i / 60.0), since = i - 375;
+    const double loss = (since < 0 ? usual : 0.4 + 9 * std::exp(-since / 10)) * std::exp(draw.normal(0.25));
+    const double moved = since < 0 ? 0.008 : 0.02 + 0.04 * std::exp(-std::abs(since - 8) / 8);
+    const auto news = band.judge({.step = i, .loss = loss, .rate = 0.05, .weights = 12, .moved = moved});
+    diverged += news.kind == BandNews::diverged;
+  }
+  EXPECT_EQ(diverged, 0);
 }
 
 TEST(RunBand, a_loss_that_was_negative_has_no_size_that_could_climb) {
