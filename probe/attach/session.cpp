@@ -6,6 +6,7 @@
 #include <atomic>
 #include <exception>
 #include <functional>
+#include <optional>
 
 #include "probe/observe/memory_of.h"
 #include "probe/snapshot/run_dir.h"
@@ -108,6 +109,7 @@ void AttachSession::safely(const char* doing, const std::function<void()>& work)
 
 void AttachSession::always(const char* doing, const std::function<void()>& work) {
   const ObserverPause pause;
+  const OwnTime::Inside inside(own_);
   Facts failed = attempt(doing, work);
   if (failed.empty()) return;
   trouble_ = std::move(failed);
@@ -144,6 +146,8 @@ void AttachSession::graph_ran() {
 }
 
 void AttachSession::new_trace() {
+  history_.step_starts();
+  own_.begins(step());
   close_trace();
   batch_.clear();
   if (!rounds_ || machine_.paused()) return;
@@ -151,6 +155,7 @@ void AttachSession::new_trace() {
   results_ = {};
   if (audited()) options_.record_steps.insert(step());
   trace_ = {.watched = watching()};
+  if (trace_.watched && options_.probe.level == Level::trace) own_.drops();
   if (!trace_.watched) release_spare_copies();
   time_step();
   rounds_->begin(trace_.watched);
@@ -185,6 +190,8 @@ Status AttachSession::finish(const std::string& outcome) {
 
 std::unique_ptr<OpFrame> AttachSession::on_start(const OpTraits& op,
                                                  c10::ArrayRef<const c10::IValue> inputs) {
+  std::optional<OwnTime::Inside> inside;
+  if (own_.measuring()) inside.emplace(own_);
   if (machine_.blind() || forked.load(std::memory_order_relaxed)) return nullptr;
   if (machine_.may_be_by_hand() && !followed_) hand_written(op, inputs);
   if (machine_.on_record() && machine_.stage() == StepMachine::Stage::updated &&
@@ -199,6 +206,8 @@ std::unique_ptr<OpFrame> AttachSession::on_start(const OpTraits& op,
 }
 
 void AttachSession::on_end(const OpTraits& op, OpFrame& frame, c10::ArrayRef<const c10::IValue> outputs) {
+  std::optional<OwnTime::Inside> inside;
+  if (own_.measuring()) inside.emplace(own_);
   if (rounds_) rounds_->recorder().on_end(op, frame, outputs);
   if (machine_.on_record()) results_.note(outputs);
 }

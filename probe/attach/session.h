@@ -42,6 +42,7 @@
 #include "probe/step/forecast.h"
 #include "probe/step/incident_writer.h"
 #include "probe/step/judge.h"
+#include "probe/step/own_time.h"
 #include "probe/step/range_record.h"
 #include "probe/step/run_log.h"
 #include "probe/step/state_check.h"
@@ -277,6 +278,7 @@ class AttachSession : public OpSink {
 
  private:
   explicit AttachSession(AttachOptions options, RunLog log);
+  /// The running step begins, or begins again: it is measured from here on, and on record if steps are.
   void new_trace();
   /// Drops the step's trace, unless it stays as one of the last.
   void close_trace();
@@ -452,6 +454,7 @@ class AttachSession : public OpSink {
   Forecast forecast_;
   RangeRecord ranges_;
   UpdateRisk risk_;
+  OwnTime own_;  ///< what steps that are not watched spend in the probe
   StepClock clock_;
   WatchSpacing spacing_;
   std::size_t states_freed_ = 0;    ///< moments that were replaced, at the last gate

@@ -1,4 +1,4 @@
-// Which steps of level trace are watched.
+// Which steps of level trace are watched, and what the probe costs.
 #include <algorithm>
 
 #include "probe/attach/session.h"
@@ -33,6 +33,10 @@ void AttachSession::time_step() {
 void AttachSession::step_was_timed() {
   // Writing an incident's file takes long, and is no cost of watching.
   machine_.reported() ? clock_.drops() : clock_.ends();
+  if (machine_.reported()) own_.drops();
+  if (!own_.measuring()) return;
+  own_.ends();
+  history_.costs(own_.share(), spacing_.share(step()));
 }
 
 void AttachSession::take_times() {

@@ -7,11 +7,13 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <limits>
 
 #include "probe/snapshot/check.h"
 #include "probe/snapshot/descriptor.h"
 #include "probe/snapshot/disk.h"
 #include "probe/snapshot/library_sink.h"
+#include "probe/snapshot/scalars.h"
 #include "probe/snapshot/series_format.h"
 #include "probe/snapshot/table_writer.h"
 
@@ -66,14 +68,37 @@ Status check_tables(const std::string& path, const std::vector<SeriesTable>& tab
   return {};
 }
 
+/// Gives `old` the columns of `wanted`: NaN in those that an older version did not write yet. False if they
+/// differ in anything else.
+bool take_columns(SeriesTable& old, const SeriesTable& wanted) {
+  if (old.name != wanted.name) return false;
+  if (old.columns == wanted.columns) return true;
+  std::vector<std::size_t> from;  // the column of `old`, or its width: new
+  const std::size_t width = old.columns.size();
+  for (const std::string& column : wanted.columns) {
+    from.push_back(static_cast<std::size_t>(std::ranges::find(old.columns, column) - old.columns.begin()));
+    if (from.back() == width && !is_probe_column(column)) return false;
+  }
+  if (static_cast<std::size_t>(std::ranges::count_if(from, [&](std::size_t c) { return c < width; })) !=
+      width)
+    return false;
+  std::vector<double> values;
+  values.reserve(old.rows() * from.size());
+  for (std::size_t row = 0; row < old.rows(); ++row)
+    for (const std::size_t c : from)
+      values.push_back(c < width ? old.values[row * width + c] : std::numeric_limits<double>::quiet_NaN());
+  old.columns = wanted.columns;
+  old.values = std::move(values);
+  return true;
+}
+
 /// The rows of these tables in `path` before `from_step`.
 Result<std::vector<SeriesTable>> rows_to_keep(const std::string& path, const std::vector<SeriesTable>& tables,
                                               double from_step) {
   Result<std::vector<SeriesTable>> old = read_series(path);
   if (!old) return old;
   bool same = old->size() == tables.size();
-  for (std::size_t i = 0; same && i < tables.size(); ++i)
-    same = (*old)[i].name == tables[i].name && (*old)[i].columns == tables[i].columns;
+  for (std::size_t i = 0; same && i < tables.size(); ++i) same = take_columns((*old)[i], tables[i]);
   if (!same)
     return Error{ErrorCode::usage, path + ": was written for other tables or columns",
                  "resume with the model and settings it was written for, or use a new run directory"};

@@ -19,7 +19,8 @@ class SeriesWriter {
   /// Creates (or, with `append`, continues) `path`. `tables` give names and columns; their values are
   /// ignored. Columns can't change afterwards. With `append`, rows whose first column ("step") in the first
   /// table is ≥ `from_step` are dropped from every table; if the file has other tables or columns, the error
-  /// is `usage`.
+  /// is `usage`. Columns of the probe that an older version did not write yet (scalars.h) are NaN in its
+  /// rows.
   static Result<SeriesWriter> create(const std::string& path, const std::vector<SeriesTable>& tables,
                                      bool append = false, double from_step = 0);
   SeriesWriter(SeriesWriter&&) noexcept;

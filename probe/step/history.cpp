@@ -6,8 +6,7 @@
 namespace nanquest {
 namespace {
 
-constexpr std::string_view kScalarNames[kScalars] = {
-    "step", "loss", "lr", "scale", "gate", "grad_norm", "grad_amax", "bad_gradients", "seconds", "measured"};
+constexpr std::size_t kRepeated = static_cast<std::size_t>(Scalar::resident);  // and all columns after it
 constexpr std::string_view kLayerTableNames[kLayerTables] = {"grad_norm", "weight_norm", "update_ratio",
                                                              "grad_amax", "weight_amax"};
 
@@ -20,7 +19,7 @@ bool repeats(LayerTable table) {
 History::History(int rows, const std::vector<std::string>& layers,
                  const std::vector<std::string>& user_columns)
     : rows_(static_cast<std::size_t>(std::max(rows, 1))), samples_(rows_) {
-  Ring scalars{"scalars", {kScalarNames, kScalarNames + kScalars}, {}};
+  Ring scalars{"scalars", {std::begin(kScalarNames), std::end(kScalarNames)}, {}};
   scalars.columns.insert(scalars.columns.end(), user_columns.begin(), user_columns.end());
   rings_.push_back(std::move(scalars));
   for (const std::string_view name : kLayerTableNames) rings_.push_back({std::string(name), layers, {}});
@@ -37,8 +36,8 @@ void History::begin_row() {
     const std::span<double> now = at(rings_[t], head_);
     const std::span<double> last = at(rings_[t], before);
     if (t == 0) {
-      std::fill(now.begin(), now.begin() + kScalars, 0.0);
-      for (std::size_t c = kScalars; c < now.size(); ++c)
+      std::fill(now.begin(), now.begin() + kRepeated, 0.0);
+      for (std::size_t c = kRepeated; c < now.size(); ++c)
         now[c] = first ? std::numeric_limits<double>::quiet_NaN() : last[c];
     } else if (first || !repeats(static_cast<LayerTable>(t - 1))) {
       std::fill(now.begin(), now.end(), 0.0);

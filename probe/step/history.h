@@ -15,21 +15,27 @@
 /// they were. Where it is 0 (also in the row of a step that was undone) weight_norm, weight_amax and
 /// update_ratio repeat the last measured value.
 /// The scalar "seconds" runs from the start of a step to the end of `after_update`, or to the next step.
-/// User columns keep their last value until it is logged again, NaN before the first.
-/// After construction no step allocates, but for sample ids longer than any before. One thread.
+/// "resident" and "device_peak" are bytes (memory_use.h), read at most a few times a second and repeated in
+/// between. "probe_share": of the time of a step inside the probe's own functions (own_time.h);
+/// "watch_share": of the time that watched steps take longer than others (watch_spacing.h). Each is the last
+/// measurement, NaN before the first and where nothing measures it. User columns keep their last value until
+/// it is logged again, NaN before the first. After construction no step allocates, but for sample ids longer
+/// than any before. One thread.
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "probe/snapshot/model.h"
+#include "probe/snapshot/scalars.h"
 
 namespace nanquest {
 
-/// Columns of "scalars", in their order.
+/// Columns of "scalars", in the order of kScalarNames.
 enum class Scalar : std::uint8_t {
   step,
   loss,
@@ -40,9 +46,13 @@ enum class Scalar : std::uint8_t {
   grad_amax,
   bad_gradients,
   seconds,
-  measured
+  measured,
+  resident,
+  device_peak,
+  probe_share,
+  watch_share
 };
-inline constexpr std::size_t kScalars = 10;
+inline constexpr std::size_t kScalars = std::size(kScalarNames);
 
 /// The tables after "scalars", in their order.
 enum class LayerTable : std::uint8_t { grad_norm, weight_norm, update_ratio, grad_amax, weight_amax };

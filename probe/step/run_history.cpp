@@ -5,10 +5,16 @@
 #include <cmath>
 
 #include "probe/snapshot/run_dir.h"
+#include "probe/step/memory_use.h"
 #include "probe/step/one_line.h"
 #include "probe/trace/names.h"
 
 namespace nanquest {
+namespace {
+
+constexpr double kMemoryEvery = 0.25;  // seconds: reading it takes microseconds
+
+}  // namespace
 
 RunHistory::RunHistory(const ProbeOptions& options)
     : options_(options), weights_(options.check_state_every) {}
@@ -19,6 +25,7 @@ double RunHistory::now() const {
 
 void RunHistory::watch_parameter(const std::string& name, const at::Tensor& parameter) {
   weights_.watch(parameter);
+  note_device(parameter);
   if (frozen_) {  // columns can't change any more: guarded, but not in the history
     layer_of_.push_back(-1);
     return;
@@ -27,6 +34,11 @@ void RunHistory::watch_parameter(const std::string& name, const at::Tensor& para
   const auto found = std::find(layers_.begin(), layers_.end(), layer);
   layer_of_.push_back(static_cast<std::int32_t>(found - layers_.begin()));
   if (found == layers_.end()) layers_.push_back(layer);
+}
+
+void RunHistory::note_device(const at::Tensor& parameter) {
+  if (!parameter.defined() || parameter.is_cpu() || std::ranges::count(devices_, parameter.device()) > 0) return;
+  devices_.push_back(parameter.device());
 }
 
 bool RunHistory::log(const std::string& name, double value) {
@@ -59,16 +71,30 @@ void RunHistory::begin(const StepInputs& inputs) {
   complete();
   if (!frozen_) open(inputs.step);
   if (!history_) return;
-  started_ = now();
+  started_ = step_started_ > 0 ? std::exchange(step_started_, 0) : now();
   history_->begin_row();
   history_->set(Scalar::step, static_cast<double>(inputs.step));
   history_->set(Scalar::lr, inputs.lr);
   history_->set(Scalar::scale, inputs.loss_scale);
+  history_->set(Scalar::probe_share, probe_share_);
+  history_->set(Scalar::watch_share, watch_share_);
+  fill_memory();
   history_->set_samples(inputs.sample_ids);
   for (const auto& [name, value] : user_) history_->set_user(name, value);
   user_.clear();
   open_row_ = true;
   timed_ = measuring_ = joined_ = false;
+}
+
+void RunHistory::fill_memory() {
+  const double time = now();
+  if (memory_read_ > 0 && time - memory_read_ < kMemoryEvery) return;
+  memory_read_ = time;
+  history_->set(Scalar::resident, resident_bytes());
+  if (devices_.empty() || no_peak_) return;
+  const double peak = device_peak_bytes(devices_);
+  history_->set(Scalar::device_peak, peak);
+  no_peak_ = std::isnan(peak);  // asking an allocator that does not count raises, which takes long
 }
 
 bool RunHistory::join(std::int64_t step) {
@@ -182,7 +208,8 @@ void RunHistory::regate(Gate gate) {
 
 void RunHistory::complete() {
   if (!std::exchange(open_row_, false)) return;
-  if (!timed_) history_->set(Scalar::seconds, now() - started_);
+  if (!timed_)
+    history_->set(Scalar::seconds, (step_started_ > started_ ? step_started_ : now()) - started_);
   if (!series_) return;
   const Status appended = series_->append(history_->current());
   if (appended) return;

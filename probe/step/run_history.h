@@ -25,7 +25,10 @@ class RunHistory {
   void watch_parameter(const std::string& name, const at::Tensor& parameter);
   /// For callers that must not keep parameters alive: from now on parameter `index`, in the order of
   /// `watch_parameter`, is this one; undefined ones are not measured.
-  void bind(std::size_t index, const at::Tensor& parameter) { weights_.bind(index, parameter); }
+  void bind(std::size_t index, const at::Tensor& parameter) {
+    weights_.bind(index, parameter);
+    note_device(parameter);
+  }
   /// Sets a user column; false if the name is new after the first step.
   bool log(const std::string& name, double value);
 
@@ -44,6 +47,13 @@ class RunHistory {
   /// `join` said when the update began.
   void gated_later(bool joins, Gate gate, const GateResult& seen, const GradientGate& gradients,
                    double clip_norm = StepFigures::kUnknown, std::uint64_t trained = 0);
+  /// A step begins whose row `begin` starts later, at its gate: "seconds" runs from here.
+  void step_starts() { step_started_ = now(); }
+  /// What the probe costs now, for the rows that begin from here on (History's probe_share, watch_share).
+  void costs(double probe_share, double watch_share) {
+    probe_share_ = probe_share;
+    watch_share_ = watch_share;
+  }
   /// What the band says of the step that was gated last; `inside` for a step that it does not judge (a bad
   /// one, or the second update of a step).
   const BandNews& news() const { return news_; }
@@ -70,6 +80,9 @@ class RunHistory {
   void open(std::int64_t first_step);
   void complete();
   void fill_weights();
+  /// Reads the memory that the process takes, if the last reading is older than kMemoryEvery.
+  void fill_memory();
+  void note_device(const at::Tensor& parameter);
   double now() const;
 
   const ProbeOptions& options_;
@@ -84,7 +97,10 @@ class RunHistory {
   double weights_norm_ = StepFigures::kUnknown, moved_ = StepFigures::kUnknown;  ///< as last measured
   std::vector<double> before_;                                                   ///< per layer, scratch
   std::string complaint_;
-  double started_ = 0;
+  double started_ = 0, step_started_ = 0, memory_read_ = 0;  ///< 0: not yet
+  double probe_share_ = StepFigures::kUnknown, watch_share_ = StepFigures::kUnknown;
+  std::vector<at::Device> devices_;  ///< of parameters, without the CPU
+  bool no_peak_ = false;             ///< no allocator of `devices_` counts
   bool open_row_ = false, measuring_ = false, timed_ = false, frozen_ = false, joined_ = false,
        measured_ = false;
   int unanswered_ = 0;  ///< steps in a row that no after_update followed

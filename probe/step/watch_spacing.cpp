@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 namespace nanquest {
 namespace {
@@ -25,15 +26,26 @@ void WatchSpacing::took(double seconds, bool watched) {
   oldest_ = (oldest_ + 1) % kLast;
 }
 
-int WatchSpacing::wanted() const {
-  if (watched_ < 0 || last_.empty() || percent_ <= 0) return kLeast;
+double WatchSpacing::usual() const {
   std::vector<double> sorted = last_;
   const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
   std::nth_element(sorted.begin(), middle, sorted.end());
-  const double steps = std::max(0.0, watched_ - *middle) / (*middle * percent_ / 100);
+  return *middle;
+}
+
+int WatchSpacing::wanted() const {
+  if (watched_ < 0 || last_.empty() || percent_ <= 0) return kLeast;
+  const double median = usual(), steps = std::max(0.0, watched_ - median) / (median * percent_ / 100);
   for (const int every : kEvery)
     if (steps <= (every < next_.every ? kClearly * every : every)) return every;
   return kMost;
+}
+
+double WatchSpacing::share(std::int64_t step) const {
+  const int every = at(step).every;
+  if (watched_ < 0 || last_.empty() || every <= 0) return std::numeric_limits<double>::quiet_NaN();
+  const double median = usual(), more = std::max(0.0, watched_ - median);
+  return more / (more + median * every);
 }
 
 void WatchSpacing::from(std::int64_t now, std::int64_t first, int every) {

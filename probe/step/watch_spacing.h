@@ -37,6 +37,9 @@ class WatchSpacing {
   /// One step in how many should be watched, by what was measured: kLeast as long as it is not known what one
   /// costs.
   int wanted() const;
+  /// The share of the time that watched steps take longer than others, as they are spaced at `step`; NaN as
+  /// long as that is not known.
+  double share(std::int64_t step) const;
   /// From step `first` on, one step in `every` is due; until then what counts at `now`.
   void from(std::int64_t now, std::int64_t first, int every);
   bool due(std::int64_t step) const;
@@ -47,6 +50,9 @@ class WatchSpacing {
     int every = 0;
   };
   const Turn& at(std::int64_t step) const { return step >= next_.first ? next_ : now_; }
+
+  /// Seconds of the others: their median. There must be some.
+  double usual() const;
 
   int percent_;
   double watched_ = -1;       ///< seconds; below 0: not known

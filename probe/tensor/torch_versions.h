@@ -3,7 +3,9 @@
 #include <torch/version.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <stdexcept>
 #include <vector>
 
@@ -36,6 +38,20 @@ inline std::uint64_t free_memory_of([[maybe_unused]] at::Device device) noexcept
   }
 #endif
   return 0;
+}
+
+/// The most bytes of a device that is not the CPU that its allocator has given to tensors at once; NaN where it does not
+/// count them, as in LibTorch before 2.10.
+inline double peak_memory_of([[maybe_unused]] at::Device device) noexcept {
+#if NANQUEST_TORCH_AT_LEAST(2, 10)
+  try {
+    using namespace c10::CachingAllocator;
+    const auto stats = c10::getDeviceAllocator(device.type())->getDeviceStats(std::max<c10::DeviceIndex>(0, device.index()));
+    return static_cast<double>(stats.allocated_bytes[static_cast<std::size_t>(StatType::AGGREGATE)].peak);
+  } catch (const c10::Error&) {
+  }
+#endif
+  return std::numeric_limits<double>::quiet_NaN();
 }
 
 }  // namespace nanquest

@@ -5,6 +5,7 @@
 #include <set>
 #include <string_view>
 
+#include "probe/snapshot/scalars.h"
 #include "probe/trace/names.h"
 #include "replay/share/redact.h"
 
@@ -21,13 +22,6 @@ constexpr std::size_t kShortestName = 4;
 /// Names that a replay uses as settings, and names of LibTorch itself.
 bool is_plain_setting(const std::string& key) {
   return key == "torch_version" || key == "num_threads" || key == "deterministic_algorithms";
-}
-
-/// Columns that nanquest itself names.
-bool is_own_column(const std::string& name) {
-  static const std::set<std::string> own = {"step", "loss", "lr",        "scale",
-                                            "gate", "norm", "grad_norm", "seconds"};
-  return own.count(name) != 0;
 }
 
 /// Operators of LibTorch and of nanquest; others have names that their authors gave.
@@ -98,7 +92,7 @@ void Redactor::rename_all() {
   if (!culprit.empty()) culprit = numbered(tensors, culprit, "tensor ");
   for (SeriesTable& table : doc_.history)
     for (std::string& column : table.columns)
-      if (!is_own_column(column)) column = module_name(column);
+      if (column != "norm" && !is_probe_column(column)) column = module_name(column);
   for (OpRow& op : doc_.ops) {
     const std::size_t name = op.node.starts_with(kAfter) ? kAfter.size() : 0;
     if (const std::string node = op.node.substr(name); !node.empty() && !is_own_node(node))

@@ -116,6 +116,25 @@ TEST(Series, ResumeWithOtherColumnsIsRefused) {
   expect_rows(*read_series(path), 10);
 }
 
+TEST(Series, ResumeTakesASeriesWithoutTheProbesLaterColumns) {
+  TempDir dir;
+  const std::string path = dir / "s.h5";
+  write_steps(path, 0, 10);
+  std::vector<SeriesTable> now = kTables;
+  now[0].columns = {"step", "loss", "resident", "gate"};
+  ASSERT_TRUE(SeriesWriter::create(path, now, true, 5));
+  const Result<std::vector<SeriesTable>> got = read_series(path);
+  ASSERT_TRUE(got) << got.error().text();
+  ASSERT_EQ((*got)[0].rows(), 5u);
+  ASSERT_EQ((*got)[0].columns, now[0].columns);
+  EXPECT_EQ((*got)[0].values[4 * 4], 4);
+  EXPECT_EQ((*got)[0].values[4 * 4 + 1], 1.0 / 5);
+  EXPECT_TRUE(std::isnan((*got)[0].values[4 * 4 + 2])) << "not recorded";
+  now[0].columns = {"step", "loss", "accuracy", "gate"};
+  EXPECT_FALSE(SeriesWriter::create(path, now, true, 5)) << "a column of the program";
+  EXPECT_FALSE(SeriesWriter::create(path, kTables, true, 5)) << "a column less";
+}
+
 TEST(Series, RowsOfTheWrongLengthAreRefused) {
   TempDir dir;
   Result<SeriesWriter> writer = SeriesWriter::create(dir / "s.h5", kTables);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include <cstdint>
 
 namespace nanquest {
@@ -56,6 +58,17 @@ TEST(WatchSpacing, WatchesOneToKnowWhatItCosts) {
   EXPECT_EQ(spacing.wanted(), WatchSpacing::kLeast);
   spacing.took(8, /*watched=*/true);
   EXPECT_EQ(spacing.wanted(), 1000);
+}
+
+TEST(WatchSpacing, TheShareIsWhatWatchedStepsTakeMore) {
+  WatchSpacing spacing(1);
+  EXPECT_TRUE(std::isnan(spacing.share(0)));
+  spacing.took(1, /*watched=*/false);
+  spacing.took(8, /*watched=*/true);
+  EXPECT_TRUE(std::isnan(spacing.share(0))) << "none is due yet";
+  spacing.from(30, 50, 1000);
+  EXPECT_TRUE(std::isnan(spacing.share(49)));
+  EXPECT_DOUBLE_EQ(spacing.share(50), 7.0 / (1000 + 7));
 }
 
 TEST(WatchSpacing, NoneIsDueForNothing) {

@@ -154,6 +154,25 @@ std::vector<SeriesTable> fixture_history(int steps) {
   return tables;
 }
 
+std::vector<SeriesTable> with_costs(std::vector<SeriesTable> tables) {
+  SeriesTable& scalars = tables.front();
+  const std::size_t width = scalars.columns.size(), rows = scalars.rows();
+  const double nan = std::nan("");
+  std::vector<double> values;
+  for (std::size_t r = 0; r < rows; ++r) {
+    const auto row = scalars.values.begin() + static_cast<std::ptrdiff_t>(r * width);
+    values.insert(values.end(), row, row + static_cast<std::ptrdiff_t>(width));
+    const bool early = r < 20;
+    const double more[] = {early ? 0.5 : 0.02,  // seconds
+                           early ? 1.2e9 : 1.1e9, 3e9, early ? nan : 0.015, early ? nan : 0.0025};
+    values.insert(values.end(), std::begin(more), std::end(more));
+  }
+  for (const char* name : {"seconds", "resident", "device_peak", "probe_share", "watch_share"})
+    scalars.columns.emplace_back(name);
+  scalars.values = std::move(values);
+  return tables;
+}
+
 std::string fixture_verdict(bool poisoned) {
   Result<Verdict> verdict = read_verdict(NANQUEST_GOLDEN_VERDICTS "/fp16_overflow.json");
   if (!verdict) throw std::runtime_error(verdict.error().text());

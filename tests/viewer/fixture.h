@@ -25,6 +25,8 @@ inline constexpr std::int32_t kBlocks = 4;
 SnapshotDoc fixture_doc();
 /// The history of the steps before (scalars, grad_norm, weight_norm, update_ratio, grad_amax).
 std::vector<SeriesTable> fixture_history(int steps = 132);
+/// The same with the time of steps, the memory and the probe's cost, as a probe of this version writes them.
+std::vector<SeriesTable> with_costs(std::vector<SeriesTable> tables);
 /// A verdict that replay wrote (tests/golden/verdicts), of the culprit of fixture_doc. `poisoned`: it blames
 /// sample 3 of the batch.
 std::string fixture_verdict(bool poisoned = false);

@@ -79,7 +79,7 @@ void make(Kind kind, const std::string& run) {
   if (kind != Kind::healthy) return;
   fs::remove_all(run);
   fs::create_directories(run);
-  write_series(run, fixture_history(80));
+  write_series(run, with_costs(fixture_history(80)));
 }
 
 Image draw(const Drawn& what) {

@@ -28,8 +28,8 @@ TEST(Health, GroupsAreTheFirstPartsThatDiffer) {
 TEST(Health, SpeedIsTheMedianOfWhatWasTimed) {
   const double nan = std::nan("");
   const History history({{"scalars", {"step", "seconds"}, {0, nan, 1, 0.25, 2, 0.25, 3, 60}}});
-  EXPECT_DOUBLE_EQ(steps_per_second(history), 4) << "one slow step changes nothing";
-  EXPECT_TRUE(std::isnan(steps_per_second(History({{"scalars", {"step"}, {0, 1}}}))));
+  EXPECT_DOUBLE_EQ(step_seconds(history), 0.25) << "one slow step changes nothing";
+  EXPECT_TRUE(std::isnan(step_seconds(History({{"scalars", {"step"}, {0, 1}}}))));
 }
 
 class HealthyRun : public testing::Story {
@@ -43,8 +43,14 @@ class HealthyRun : public testing::Story {
     Manifest manifest = *read_manifest(run);
     manifest.incidents.clear();
     if (!write_manifest(run, manifest)) throw std::runtime_error("no manifest could be written");
-    testing::write_series(run, testing::fixture_history(80));
+    testing::write_series(
+        run, places ? testing::with_costs(testing::fixture_history(80)) : testing::fixture_history(80));
     return open(run);
+  }
+  static std::string fact(const std::vector<Fact>& facts, const std::string& label) {
+    for (const Fact& each : facts)
+      if (each.label == label) return each.text;
+    return "none";
   }
 };
 
@@ -58,6 +64,32 @@ TEST_F(HealthyRun, EachPanelSaysWhatThereIs) {
     EXPECT_NE(text.find("L2 at step 79: "), std::string::npos) << text;
     EXPECT_NE(text.find("at most 50 % of a place's values: "), std::string::npos) << text;
   }
+}
+
+TEST_F(HealthyRun, MemoryAndTheProbesCostAreSaidInTextAndCsv) {
+  Session session = healthy(true);
+  const std::string memory =
+      "the process takes 1.1 GB at step 79, 1.2 GB at most (resident set); tensors on the device took 3.0 GB "
+      "at "
+      "most (the allocator's peak)";
+  const std::string probe =
+      "1.5 % of a step passes inside the probe's functions; watched steps take 0.25 % of the time";
+  const std::vector<Fact> facts = health_facts(session);
+  EXPECT_EQ(fact(facts, "Memory"), memory);
+  EXPECT_EQ(fact(facts, "Probe"), probe);
+  EXPECT_EQ(fact(facts, "Speed").substr(0, 34), "20 ms a step, 50 steps a second (m");
+  for (const Panel panel : {Panel::verdict, Panel::trace, Panel::tensor})
+    EXPECT_TRUE(says(panel_text(session, panel), "watched steps take 0.25 %"));
+  EXPECT_TRUE(says(*panel_csv(session, Panel::verdict), probe));
+  const std::string steps = *panel_csv(session, Panel::timeline);
+  EXPECT_TRUE(says(steps, "resident,device_peak,probe_share,watch_share")) << steps.substr(0, 200);
+  EXPECT_FALSE(says(panel_text(session, Panel::timeline), "probe_share")) << "no curve of the program";
+}
+
+TEST_F(HealthyRun, ASeriesOfAnOlderVersionHasNeither) {
+  const std::vector<Fact> facts = health_facts(healthy(false));
+  EXPECT_EQ(fact(facts, "Memory"), "not recorded");
+  EXPECT_EQ(fact(facts, "Probe"), "not recorded");
 }
 
 TEST_F(HealthyRun, WhatIsNotOnRecordIsNotSaid) {

@@ -6,10 +6,11 @@
 #include <string_view>
 #include <vector>
 
+#include "probe/snapshot/scalars.h"
+
 namespace nanquest::viewer {
 namespace {
 
-constexpr std::string_view kOwn[] = {"gate", "grad_amax", "bad_gradients", "seconds", "measured"};
 /// Words that appear only in names of times and rates.
 constexpr std::string_view kClock[] = {"second",     "seconds", "sec",      "secs",    "ms",
                                        "minutes",    "hours",   "eta",      "elapsed", "duration",
@@ -44,7 +45,7 @@ std::string title_of_column(const std::string& name) {
 }
 
 bool is_own_column(const std::string& name) {
-  return std::ranges::find(kOwn, name) != std::end(kOwn);
+  return is_probe_column(name) && known_column(name) == nullptr;
 }
 
 bool is_clock_column(const std::string& name) {

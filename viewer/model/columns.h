@@ -21,7 +21,7 @@ const KnownColumn* known_column(const std::string& name);
 /// The name of a column for people: "Held-out loss" for what the trainer writes as "eval_loss"; a program's
 /// own name stays as it is.
 std::string title_of_column(const std::string& name);
-/// True for the probe's internal columns ("gate", "measured"), which are shown elsewhere or not at all.
+/// True for the probe's internal columns ("gate", "resident"), which are shown elsewhere or not at all.
 bool is_own_column(const std::string& name);
 /// True for a reading of the clock ("tokens_per_second", "step_time", "eta"): it differs in every run.
 bool is_clock_column(const std::string& name);

@@ -13,6 +13,7 @@ namespace nanquest::viewer {
 namespace {
 
 constexpr std::size_t kNearest = 3, kGroups = 6, kTimed = 100;
+constexpr const char* kNotRecorded = "not recorded";
 
 /// The length of what all names begin with, up to and with a full stop.
 std::size_t common_path(const std::vector<std::string>& names) {
@@ -62,6 +63,61 @@ std::string share_text(const Headroom& headroom, double HeadroomPlace::*share) {
   return "at most " + short_number(100 * (most->*share)) + " % of a place's values: " + most->name;
 }
 
+/// The median of the last values that are finite and pass `counts`; NaN if there are none.
+double median_of_last(const Pyramid* values, const std::function<bool(double)>& counts) {
+  std::vector<double> last;
+  for (std::size_t r = values == nullptr ? 0 : values->size(); r-- > 0 && last.size() < kTimed;)
+    if (std::isfinite((*values)[r]) && counts((*values)[r])) last.push_back((*values)[r]);
+  if (last.empty()) return std::numeric_limits<double>::quiet_NaN();
+  const auto middle = last.begin() + static_cast<std::ptrdiff_t>(last.size() / 2);
+  std::ranges::nth_element(last, middle);
+  return *middle;
+}
+
+std::string speed_text(const History& history) {
+  const double seconds = step_seconds(history);
+  if (std::isnan(seconds)) return "";
+  return short_number(1000 * seconds) + " ms a step, " + short_number(1 / seconds) +
+         " steps a second (median of the last 100 or fewer; time between steps is not in it)";
+}
+
+std::string amount_text(double bytes) {
+  return bytes_text(static_cast<std::uint64_t>(bytes));
+}
+
+std::string memory_text(const History& history) {
+  const auto range = [&](const char* column) {
+    const Pyramid* values = history.scalar(column);
+    return values == nullptr ? Extremes() : values->query(0, values->size());
+  };
+  const Extremes resident = range("resident"), device = range("device_peak");
+  std::string text;
+  if (resident.has_finite()) {
+    const double now = (*history.scalar("resident"))[history.rows() - 1];
+    text = "the process takes " +
+           (std::isfinite(now) ? amount_text(now) + " at step " + exact_number(history.steps().back()) + ", "
+                               : "") +
+           amount_text(resident.max) + " at most (resident set)";
+  }
+  if (device.has_finite())
+    text += (text.empty() ? "" : "; ") + std::string("tensors on the device took ") +
+            amount_text(device.max) + " at most (the allocator's peak)";
+  return text.empty() ? kNotRecorded : text;
+}
+
+std::string cost_text(const History& history) {
+  const auto share = [&](const char* column) {
+    return median_of_last(history.scalar(column), [](double value) { return value >= 0; });
+  };
+  const double own = share("probe_share"), watched = share("watch_share");
+  std::string text;
+  if (!std::isnan(own)) text = short_number(100 * own) + " % of a step passes inside the probe's functions";
+  if (!std::isnan(watched))
+    text += (text.empty() ? "" : "; ") + std::string("watched steps take ") + short_number(100 * watched) +
+            " % of the time";
+  return text.empty() ? kNotRecorded : text;
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, double>> gradient_groups(const History& history) {
@@ -81,15 +137,8 @@ std::vector<std::pair<std::string, double>> gradient_groups(const History& histo
   return out;
 }
 
-double steps_per_second(const History& history) {
-  const Pyramid* seconds = history.scalar("seconds");
-  std::vector<double> last;
-  for (std::size_t r = seconds == nullptr ? 0 : seconds->size(); r-- > 0 && last.size() < kTimed;)
-    if ((*seconds)[r] > 0 && std::isfinite((*seconds)[r])) last.push_back((*seconds)[r]);
-  if (last.empty()) return std::numeric_limits<double>::quiet_NaN();
-  const auto middle = last.begin() + static_cast<std::ptrdiff_t>(last.size() / 2);
-  std::ranges::nth_element(last, middle);
-  return 1 / *middle;
+double step_seconds(const History& history) {
+  return median_of_last(history.scalar("seconds"), [](double seconds) { return seconds > 0; });
 }
 
 std::vector<Fact> health_facts(const Session& session) {
@@ -104,8 +153,9 @@ std::vector<Fact> health_facts(const Session& session) {
   add("Gradients", groups_text(history));
   add("Zeros", share_text(session.headroom(), &HeadroomPlace::zero));
   add("Subnormal", share_text(session.headroom(), &HeadroomPlace::subnormal));
-  if (const double rate = steps_per_second(history); !std::isnan(rate))
-    add("Speed", short_number(rate) + " steps a second (median of the last 100 or fewer)");
+  add("Speed", speed_text(history));
+  add("Memory", memory_text(history));
+  add("Probe", cost_text(history));
   return facts;
 }
 

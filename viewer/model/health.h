@@ -1,5 +1,6 @@
 /// What is worth knowing of a run while nothing is wrong with it: where it is nearest to overflow, what is
-/// forecast, how fast it is, where its gradients are large, how many of its values are lost to underflow.
+/// forecast, how fast it is, what memory it takes, what the probe costs, where its gradients are large, how
+/// many of its values are lost to underflow.
 #pragma once
 
 #include <string>
@@ -11,8 +12,9 @@
 
 namespace nanquest::viewer {
 
-/// The facts of a run without an incident, from its series and headroom; what is not on record has no fact.
-/// Empty if an incident is known or there is no series.
+/// The facts of a run without an incident, from its series and headroom; what is not on record has no fact,
+/// but for memory and the probe's cost, which series of older versions lack: "not recorded". Empty if an
+/// incident is known or there is no series.
 std::vector<Fact> health_facts(const Session& session);
 
 /// Gradient norms at the last step by group of layers, the largest first: the root of the sum of the squares
@@ -20,7 +22,8 @@ std::vector<Fact> health_facts(const Session& session);
 /// "blocks.3.mlp.up.weight" where all layers begin with "blocks". Empty without gradient norms.
 std::vector<std::pair<std::string, double>> gradient_groups(const History& history);
 
-/// Steps a second, from the median duration of the last 100 steps on record; NaN if none is on record.
-double steps_per_second(const History& history);
+/// Seconds that a step takes, its beginning to the end of its update: the median of the last 100 on record;
+/// NaN if none is.
+double step_seconds(const History& history);
 
 }  // namespace nanquest::viewer
