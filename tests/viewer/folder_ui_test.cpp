@@ -54,6 +54,39 @@ TEST_F(FolderWindow, AClickOpensARunAndAltUpComesBack) {
   EXPECT_EQ(driver.bad_vertices(), 0);
 }
 
+TEST_F(FolderWindow, TheRunsThatAreShownTogetherAreRememberedWithTheFolder) {
+  const OwnFolders folders{temp_.path() + "/config", temp_.path() + "/state"};
+  const std::vector<std::string> chosen = {folder() + "/run-12", folder() + "/run-1"};
+  {
+    Session session = open(folder());
+    Driver driver(session, Panel::all);
+    driver.ui().state().options.folders = folders;
+    driver.frame(5);
+    driver.ui().folder().choose(*session.folder(), {"run-12", "gone", "run-1"});
+    driver.frame(3);
+    ASSERT_TRUE(driver.click("Show together"));
+    driver.frame(5);
+    ASSERT_EQ(session.path(), chosen[0]);
+    ASSERT_EQ(session.others().size(), 1u);
+  }
+  // Another window, on another run first.
+  Session session = open(folder() + "/run-2");
+  Driver driver(session, Panel::all);
+  driver.ui().state().options.folders = folders;
+  driver.frame(5);
+  driver.press(ImGuiKey_UpArrow, ImGuiMod_Alt);
+  driver.frame(4);
+  ASSERT_NE(session.folder(), nullptr);
+  EXPECT_EQ(driver.ui().folder().chosen(), chosen);
+  ASSERT_TRUE(driver.click("Choose none"));
+  driver.frame(2);
+  ASSERT_TRUE(driver.click("run-2"));
+  driver.frame(4);
+  driver.press(ImGuiKey_UpArrow, ImGuiMod_Alt);
+  driver.frame(4);
+  EXPECT_TRUE(driver.ui().folder().chosen().empty()) << "none is a choice too";
+}
+
 TEST_F(FolderWindow, TitlesSortAndWordsSearch) {
   Session session = open(folder());
   Driver driver(session, Panel::all);

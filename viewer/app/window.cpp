@@ -151,7 +151,7 @@ void loop(GLFWwindow* window, Session& session, Loader& loader, const UiOptions&
           std::fprintf(stderr, "nanquest-viewer: there is no action \"%s\" now\n", name.c_str());
   }
   loader.wake_with({});
-  if (!session.is_nothing()) arrival = {ui.desk(), false, true};
+  if (has_desk(session)) arrival = {ui.desk(), false, true};
   if (wanted.seconds > 0) std::fprintf(stderr, "%d frames\n", frames);
 }
 

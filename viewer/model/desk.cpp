@@ -94,6 +94,7 @@ void describe(auto& file, As<Desk> auto& desk) {
   file.field("shown", desk.shown);
   file.only_if(desk.selection.has_value(), "selection", desk.selection);
   file.field("notes", desk.notes);
+  file.only_if(!desk.together.empty(), "together", desk.together);
   if constexpr (!kWrites<decltype(desk)>)
     if (steps.size() == 2 && steps[0] < steps[1]) desk.steps = {steps[0], steps[1]};
 }
@@ -146,6 +147,10 @@ Status write_desk(const std::string& folder, const Session& session, const Desk&
   if (Status may = may_write(session, path); !may) return may;
   const std::string text = json_text(kDeskHead, DeskFile{whole_path(session.path()), desk});
   return write_file_atomically(path, text, Durable::soon);
+}
+
+bool has_desk(const Session& session) {
+  return !session.is_nothing() || session.folder() != nullptr;
 }
 
 IncidentName shown_incident(const Session& session) {

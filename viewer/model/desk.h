@@ -1,5 +1,5 @@
-/// Desk: how a user left a run when they last looked at it, and their notes on it. Stored in a folder of the
-/// user's own, one file per run, never in the run:
+/// Desk: how a user left a run when they last looked at it, and their notes on it; of a folder of runs, which
+/// of them were shown together. Stored in a folder of the user's own, one file per run, never in the run:
 ///
 ///     ~/.local/state/nanquest/runs/story-1f3a….json
 ///
@@ -29,7 +29,8 @@ struct Desk {
   IncidentName shown;                              ///< the one that was looked at
   std::optional<Selection> selection;              ///< its `incident` is of `shown`, not a row
   std::vector<Note> notes;
-  bool unreadable = false;  ///< the stored file could not be read: it is not overwritten
+  std::vector<std::string> together;  ///< of a folder: names of the runs that were chosen, in that order
+  bool unreadable = false;            ///< the stored file could not be read: it is not overwritten
 
   bool operator==(const Desk&) const = default;
 };
@@ -46,6 +47,8 @@ Result<Desk> read_desk(const std::string& folder, const std::string& run);
 /// `io` if it can't be written.
 Status write_desk(const std::string& folder, const Session& session, const Desk& desk);
 
+/// Whether something is shown that has a desk: a run, a snapshot or a folder of runs.
+bool has_desk(const Session& session);
 /// Identifies the selected incident; none if there is none.
 IncidentName shown_incident(const Session& session);
 /// Its row in the list; -1 if it is not there.

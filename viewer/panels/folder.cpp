@@ -62,6 +62,21 @@ void FolderView::refresh(const RunFolder& folder, std::uint64_t content) {
   rows_ = folder.rows(words_, by_, descending_);
 }
 
+std::vector<std::string> FolderView::chosen_names(const RunFolder& folder) const {
+  std::vector<std::string> names;
+  for (const std::string& path : chosen_)
+    if (const auto run = std::ranges::find(folder.runs, path, &RunLine::path); run != folder.runs.end())
+      names.push_back(run->name);
+  return names;
+}
+
+void FolderView::choose(const RunFolder& folder, const std::vector<std::string>& names) {
+  chosen_.clear();
+  for (const std::string& name : names)
+    if (const auto run = std::ranges::find(folder.runs, name, &RunLine::name); run != folder.runs.end())
+      chosen_.push_back(run->path);
+}
+
 /// As high as a line of text, so that rows stay as they are.
 void FolderView::draw_box(const RunLine& run) {
   const auto at = std::ranges::find(chosen_, run.path);

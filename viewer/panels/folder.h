@@ -20,6 +20,10 @@ class FolderView {
   const std::vector<std::size_t>& rows() const { return rows_; }
   /// Paths of the runs that were chosen, in that order.
   const std::vector<std::string>& chosen() const { return chosen_; }
+  /// Their names below the folder, and the choice of runs by their names; names of runs that are gone are
+  /// ignored.
+  std::vector<std::string> chosen_names(const RunFolder& folder) const;
+  void choose(const RunFolder& folder, const std::vector<std::string>& names);
 
  private:
   void refresh(const RunFolder& folder, std::uint64_t content);

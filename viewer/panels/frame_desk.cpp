@@ -12,6 +12,10 @@ namespace nanquest::viewer {
 Desk Ui::desk() {
   const Session& session = state_.session;
   Desk now = kept_;
+  if (const RunFolder* folder = session.folder(); folder != nullptr) {
+    now.together = folder_.chosen_names(*folder);
+    return now;
+  }
   now.layout = layout_->name;
   now.theme = theme_name(current_theme());
 #ifdef IMGUI_HAS_DOCK
@@ -31,6 +35,8 @@ Desk Ui::desk() {
 /// A run that was never left keeps the theme and the panels as they are.
 void Ui::resume(const Arrival& arrival) {
   kept_ = arrival.desk;
+  if (const RunFolder* folder = state_.session.folder(); folder != nullptr)
+    return folder_.choose(*folder, kept_.together);
   if (const auto theme = theme_from_name(kept_.theme);
       theme && *theme != current_theme() && !state_.options.own_theme) {
     set_theme(*theme);

@@ -21,7 +21,7 @@ void UiState::open_beside(const std::string& path, const std::vector<std::string
   const auto arrival = std::make_shared<Arrival>();
   const Desk desk = left ? left() : Desk();
   const auto work = [path, beside, why, arrival, desk, folders = options.folders](Session& shown) {
-    const Status kept = shown.is_nothing() ? Status() : write_desk(folders.state, shown, desk);
+    const Status kept = has_desk(shown) ? write_desk(folders.state, shown, desk) : Status();
     Result<Opening> other = open_as_left(path, folders, shown.progress());
     if (!other) {
       *why = other.error().text();
