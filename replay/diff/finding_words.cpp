@@ -18,6 +18,10 @@ std::string listed(const std::vector<std::string>& ops) {
 
 }  // namespace
 
+std::string number_name(const Finding& f) {
+  return f.setting.empty() ? f.name : f.name + " (the optimizer's " + f.setting + ")";
+}
+
 std::string number(double value) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.2g", value);
@@ -40,7 +44,7 @@ std::string sentence(const Finding& f) {
       return "the state differs before the step: " + f.name +
              (f.places > 1 ? " and " + std::to_string(f.places - 1) + " more" : "");
     case Kind::argument:
-      return place(f) + ": " + f.name + " is " + f.in_a + " in A and " + f.in_b + " in B" + more;
+      return place(f) + ": " + number_name(f) + " is " + f.in_a + " in A and " + f.in_b + " in B" + more;
     case Kind::random:
       return place(f) + ": other random numbers";
     case Kind::operations:

@@ -42,9 +42,9 @@ void add_findings(std::string& out, const Report& r) {
                "In B", "Places", "Apart", "Last bit", "Tried"});
   for (const Finding& f : r.findings)
     add_row(out, {std::string(word(f.kind)), f.op, f.parameter.empty() ? f.module : f.parameter, f.phase,
-                  op_number(f.a), op_number(f.b), f.name, f.only_a.empty() ? f.in_a : joined(f.only_a),
-                  f.only_b.empty() ? f.in_b : joined(f.only_b), std::to_string(f.places),
-                  number(f.distance.found), number(f.distance.rounding), tried(f)});
+                  op_number(f.a), op_number(f.b), number_name(f),
+                  f.only_a.empty() ? f.in_a : joined(f.only_a), f.only_b.empty() ? f.in_b : joined(f.only_b),
+                  std::to_string(f.places), number(f.distance.found), number(f.distance.rounding), tried(f)});
   end_table(out);
 }
 

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "replay/diff/formats.h"
+#include "replay/diff/optimizer_settings.h"
 #include "replay/diff/passed_numbers.h"
 
 namespace nanquest::diff {
@@ -180,6 +181,9 @@ class Search {
     finding_.places = static_cast<std::int64_t>(group.places.size());
     finding_.shown = true;
     place(is_here(group) ? a_ : group.places.front().first);
+    if (finding_.phase == phase_name(Phase::optimizer))
+      finding_.setting = setting_that_differs(steps_.a.doc(), steps_.b.doc(), group.in_a, group.in_b);
+    if (finding_.setting == finding_.name) finding_.setting.clear();
     return true;
   }
 

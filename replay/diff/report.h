@@ -29,6 +29,7 @@ struct Finding {
   std::int32_t a = -1, b = -1;    ///< its numbers in both steps, -1: none
   std::string name;               ///< argument, or the first value that differs
   std::string in_a, in_b;         ///< what each has there
+  std::string setting;            ///< of the optimizer, if `name` is one: "eps"; "" if not known
   std::int64_t places = 0;        ///< so many ops (or values) differ in this way
   std::int32_t follows = -1;      ///< the finding of whose op this op is the derivative; -1: of none
   std::vector<std::string> only_a, only_b;  ///< `operations`: "aten::addmm in blocks.1 (op 34)"

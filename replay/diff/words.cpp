@@ -25,7 +25,7 @@ std::string apart_text(const Finding& f) {
 std::string tried(const Finding& f) {
   switch (f.kind) {
     case Kind::argument:
-      return f.shown ? "with B's " + f.name + " A gives B's value" : "";
+      return f.shown ? "with B's " + number_name(f) + " A gives B's value" : "";
     case Kind::random:
       return "the same inputs and numbers, but the generator was in another state";
     case Kind::operations:

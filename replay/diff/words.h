@@ -10,6 +10,8 @@ namespace nanquest::diff {
 
 /// Two digits: "0.35", "4.1e-07".
 std::string number(double value);
+/// "eps", or "scalar (the optimizer's eps)".
+std::string number_name(const Finding& f);
 /// "aten::mul in blocks.1.attention (forward, op 108 in A, 108 in B)".
 std::string place(const Finding& f);
 /// What an experiment showed: "with B's eps A gives B's value"; "" if there is nothing to say.

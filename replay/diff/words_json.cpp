@@ -19,6 +19,7 @@ nlohmann::ordered_json json_of(const Finding& f) {
           {"name", f.name},
           {"in_a", f.in_a},
           {"in_b", f.in_b},
+          {"setting", f.setting},
           {"places", f.places},
           {"follows", op_number(f.follows)},
           {"only_a", f.only_a},

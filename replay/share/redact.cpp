@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "probe/trace/collectives.h"
+#include "probe/trace/optimizer_settings.h"
 #include "probe/trace/origins.h"
 #include "probe/trace/placement.h"
 #include "replay/share/scramble.h"
@@ -253,7 +254,10 @@ void Redactor::clear_words() {
     keep(doc_.config, nowhere);
     keep(doc_.environment, nowhere);
   }
-  if (asked(Private::settings)) keep(doc_.config, [](const auto&) { return false; });
+  if (asked(Private::settings)) {
+    keep(doc_.config, [](const auto&) { return false; });
+    keep(doc_.environment, [](const auto& entry) { return !entry.first.starts_with(kOptimizerKey); });
+  }
   if (asked(Private::machine)) {
     doc_.host.clear();
     doc_.created_utc.clear();

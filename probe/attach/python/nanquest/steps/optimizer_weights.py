@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import weakref
 
 import torch
 
 from ..pytorch.names import is_plain
+from ..pytorch.optimizers import settings_of
 from ..pytorch.shards import any_sharded, own_part, part_with_gradient, renew_gradient
-
-_NUMBERS = (float, int, bool, tuple)
-_GROUPS = 32  # so many groups' settings are compared
 
 
 class _Weights:
     """The weights of one optimizer, and the library's numbers for those that it can look at."""
 
-    def __init__(self, optimizer, parameters, ids, numbers, names):
+    def __init__(self, optimizer, parameters, ids, numbers, names, place):
         self.optimizer = weakref.ref(optimizer)
         self.ids, self.names = ids, names
+        self.place = place  # among the optimizers of the program: 0, 1, …
         self.replicas = None  # replicas.Replicas' own: modules whose weights these are
         self.state = None  # its state when it was named
         self._settings = None  # in its last update
@@ -30,12 +30,11 @@ class _Weights:
         # An optimizer without such weights must still be distinguished from the next one.
         self.numbers = [number for number in numbers if number >= 0] or [own]
 
-    def other_settings(self, groups) -> bool:
-        """Whether a number among its settings is another than in its last update, or this is its first; rates have schedules, and don't
-        count."""
-        settings = [[it for key, it in group.items() if key != "lr" and type(it) in _NUMBERS] for group in groups[:_GROUPS]]
+    def other_settings(self, optimizer):
+        """Its settings if a number among them is another than in its last update, or this is its first; else None."""
+        settings = settings_of(optimizer)
         before, self._settings = self._settings, settings
-        return settings != before
+        return settings if settings != before else None
 
     def first_update(self) -> bool:
         """True once, at the first update."""
@@ -62,6 +61,7 @@ class Written:
     def __init__(self, program):
         self._program = program
         self._weights = {}  # id of an optimizer -> _Weights
+        self._places, self._count = weakref.WeakKeyDictionary(), itertools.count()
 
     def numbered(self, parameters):
         """(tensors, numbers) for the library: those that it knows."""
@@ -92,7 +92,9 @@ class Written:
                 if numbers.of(parameter) is None:
                     self._program.name_parameter(f"group{g}.{i}", parameter, optimizer, (g, i))
                 found.append(numbers.of(parameter) or (-1, ""))
-        return _Weights(optimizer, parameters, ids, [number for number, _ in found], [name for _, name in found])
+        if (place := self._places.get(optimizer)) is None:
+            place = self._places[optimizer] = next(self._count)
+        return _Weights(optimizer, parameters, ids, [number for number, _ in found], [name for _, name in found], place)
 
     def optimizers(self) -> list:
         """Optimizers that have made an update."""

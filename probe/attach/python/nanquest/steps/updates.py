@@ -11,6 +11,7 @@ import torch
 from ..base.probe_state import probe
 from ..base.say import say
 from ..policy.fp32_obstacles import can_skip
+from ..pytorch.optimizers import settings_text
 from .device_word import DeviceWord
 from .loss_scaler import number_in, on_device
 
@@ -81,8 +82,9 @@ class Updates:
         if attachment.rehearsal is not None:
             attachment.rehearsal.before_update(optimizer)
         tensors = weights.tensors(parameters)
-        if weights.other_settings(optimizer.param_groups):
+        if (settings := weights.other_settings(optimizer)) is not None:
             attachment.ops.setting_changed()
+            attachment.ops.note(f"optimizer.{weights.place}", settings_text(settings))
         if weights.first_update():
             attachment.ops.new_optimizer()
         fits = not follow and self.word.fits(optimizer, parameters)
