@@ -5,14 +5,34 @@
 
 #include <cmath>
 #include <filesystem>
+#include <set>
 
 #include "tests/viewer/story.h"
 #include "tests/viewer/watched.h"
+#include "viewer/model/links.h"
 #include "viewer/model/verdict_page.h"
 #include "viewer/panels/registry.h"
 
 namespace nanquest::viewer {
 namespace {
+
+TEST(Health, GroupsAreBlocksAlsoBesideOtherLayers) {
+  const auto names = [](std::vector<std::string> layers) {
+    const std::vector<double> norms(layers.size(), 1);
+    std::set<std::string> out;
+    for (const auto& [name, norm] :
+         gradient_groups(History({{"scalars", {"step"}, {0}}, {"grad_norm", std::move(layers), norms}})))
+      out.insert(name);
+    return out;
+  };
+  using Names = std::set<std::string>;
+  EXPECT_EQ(
+      names({"model.embed", "model.layers.0.up", "model.layers.0.mlp.1", "model.layers.12.up", "lm_head"}),
+      (Names{"model.embed", "model.layers.0", "model.layers.12", "lm_head"}));
+  EXPECT_EQ(names({"net.encoder.conv.a", "net.encoder.conv.b", "net.decoder"}),
+            (Names{"net.encoder.conv", "net.decoder"}));
+  EXPECT_EQ(names({"0", "2"}), (Names{"0", "2"}));
+}
 
 TEST(Health, GroupsAreTheFirstPartsThatDiffer) {
   const History history(
@@ -77,7 +97,10 @@ TEST_F(HealthyRun, MemoryAndTheProbesCostAreSaidInTextAndCsv) {
   const std::vector<Fact> facts = health_facts(session);
   EXPECT_EQ(fact(facts, "Memory"), memory);
   EXPECT_EQ(fact(facts, "Probe"), probe);
-  EXPECT_EQ(fact(facts, "Speed").substr(0, 34), "20 ms a step, 50 steps a second (m");
+  EXPECT_EQ(fact(facts, "Speed").substr(0, 33), "50 steps a second, 20 ms each (me");
+  for (const char* label : {"Speed", "Probe"})
+    for (const Span& span : Names(session).linked(fact(facts, label)))
+      EXPECT_FALSE(span.link) << label << ": its numbers name no step";
   for (const Panel panel : {Panel::verdict, Panel::trace, Panel::tensor})
     EXPECT_TRUE(says(panel_text(session, panel), "watched steps take 0.25 %"));
   EXPECT_TRUE(says(*panel_csv(session, Panel::verdict), probe));

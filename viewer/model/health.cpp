@@ -26,6 +26,21 @@ std::size_t common_path(const std::vector<std::string>& names) {
   return stop == std::string::npos ? 0 : stop + 1;
 }
 
+/// "model.layers.3" of "model.layers.3.mlp.up": up to the first number after what all names begin with;
+/// without one the next two parts.
+std::string group_of(const std::string& layer, std::size_t common) {
+  std::size_t second = std::string::npos;
+  for (std::size_t at = common, parts = 1; at <= layer.size(); ++parts) {
+    const std::size_t stop = std::min(layer.find('.', at), layer.size());
+    const std::string_view part = std::string_view(layer).substr(at, stop - at);
+    if (!part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos)
+      return layer.substr(0, stop);
+    if (parts == 2) second = stop;
+    at = stop + 1;
+  }
+  return layer.substr(0, second);
+}
+
 std::string headroom_text(const Headroom& headroom) {
   std::string text;
   for (std::size_t i = 0; i < std::min(kNearest, headroom.places().size()); ++i) {
@@ -54,12 +69,13 @@ std::string groups_text(const History& history) {
   return text.empty() ? "" : "L2 at step " + exact_number(history.steps().back()) + ": " + text;
 }
 
-/// "at most 50 % of the values: aten::bmm in blocks.3"; "" if no share is on record.
+/// "at most 50 % of a place's values: aten::bmm in blocks.3"; "" if no share is on record.
 std::string share_text(const Headroom& headroom, double HeadroomPlace::*share) {
   const HeadroomPlace* most = nullptr;
   for (const HeadroomPlace& p : headroom.places())
     if (p.*share >= 0 && (most == nullptr || p.*share > most->*share)) most = &p;
   if (most == nullptr) return "";
+  if (most->*share == 0) return "none at any place";
   return "at most " + short_number(100 * (most->*share)) + " % of a place's values: " + most->name;
 }
 
@@ -77,8 +93,8 @@ double median_of_last(const Pyramid* values, const std::function<bool(double)>& 
 std::string speed_text(const History& history) {
   const double seconds = step_seconds(history);
   if (std::isnan(seconds)) return "";
-  return short_number(1000 * seconds) + " ms a step, " + short_number(1 / seconds) +
-         " steps a second (median of the last 100 or fewer; time between steps is not in it)";
+  return short_number(1 / seconds) + " steps a second, " + short_number(1000 * seconds) +
+         " ms each (median of the last 100 or fewer; time between steps is not in it)";
 }
 
 std::string amount_text(double bytes) {
@@ -128,7 +144,7 @@ std::vector<std::pair<std::string, double>> gradient_groups(const History& histo
     const Pyramid& series = history.series(Statistic::gradient, i);
     if (series.size() == 0) continue;
     const double norm = series[series.size() - 1];
-    squares[layers[i].substr(0, layers[i].find('.', common))] += norm * norm;
+    squares[group_of(layers[i], common)] += norm * norm;
   }
   std::vector<std::pair<std::string, double>> out;
   for (const auto& [group, square] : squares)

@@ -18,8 +18,9 @@ namespace nanquest::viewer {
 std::vector<Fact> health_facts(const Session& session);
 
 /// Gradient norms at the last step by group of layers, the largest first: the root of the sum of the squares
-/// of its layers' norms. A group is the first part of the names that differs between layers: "blocks.3" of
-/// "blocks.3.mlp.up.weight" where all layers begin with "blocks". Empty without gradient norms.
+/// of its layers' norms. A group is a block: "model.layers.3" of "model.layers.3.mlp.up", also where a layer
+/// beside the blocks ("lm_head") begins otherwise. Names without a number are grouped by the first two parts
+/// that not all begin with. Empty without gradient norms.
 std::vector<std::pair<std::string, double>> gradient_groups(const History& history);
 
 /// Seconds that a step takes, its beginning to the end of its update: the median of the last 100 on record;

@@ -60,7 +60,7 @@ void row_of(UiState& state, const OpenIncident& incident, OpId op) {
     if (ImGui::TableNextColumn()) clipped_text(value, ImGui::GetContentRegionAvail().x);
   };
   text(line.name);
-  text(line.module);
+  if (ImGui::TableNextColumn()) clipped_path(line.module, ImGui::GetContentRegionAvail().x);
   text(std::string(phase_name(line.phase)));
   text(line.read_formats + (line.write_format.empty() ? "" : " > " + line.write_format));
   text(amax_text(line.read));
