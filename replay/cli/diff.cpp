@@ -50,8 +50,10 @@ int compared(const DiffArguments& arguments, const Doing& tell) {
   if (!arguments.html.empty())
     if (const Status written = write_file_atomically(arguments.html, diff::to_html(*report)); !written)
       return fail(written.error());
-  std::fputs((arguments.json ? diff::to_json(*report) : diff::to_text(*report, arguments.full)).c_str(),
-             stdout);
+  std::fputs(
+      (arguments.json ? diff::to_json(*report, arguments.full) : diff::to_text(*report, arguments.full))
+          .c_str(),
+      stdout);
   return static_cast<int>(report->alike() ? ExitCode::ok : ExitCode::finding);
 }
 

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
 #include <optional>
+#include <set>
 
+#include "probe/trace/names.h"
 #include "replay/diff/align.h"
 #include "replay/diff/ends.h"
 #include "replay/diff/formats.h"
@@ -40,6 +43,7 @@ class Comparison {
     if (!report_.same_program) return std::move(report_);
     find_limits();
     say("comparing");
+    list_operations();
     const Pass as_recorded = pass(Edits(precision_), Edits(precision_), false);
     report_.ends = judge_ends(ends_, as_recorded.ends_a, as_recorded.ends_b, end_limits_);
     if (outside(); divided_differently_ && all_agree(report_.ends)) {
@@ -106,6 +110,44 @@ class Comparison {
     report_.formats = formats_of(graph_a_, graph_b_, pairs_);
   }
 
+  /// Without distances.
+  void list_operations() {
+    const auto row = [](const TraceGraph& graph, OpId op) {
+      ComparedOp made;
+      made.op = graph.op(op).name;
+      made.module = plain_path(graph.module_of(op));
+      made.phase = phase_name(graph.op(op).phase);
+      return made;
+    };
+    std::set<OpId> left(alignment_.only_b.begin(), alignment_.only_b.end());
+    const auto add_of_b = [&](std::set<OpId>::iterator end) {
+      for (auto b = left.begin(); b != end; b = left.erase(b)) {
+        report_.operations.push_back(row(graph_b_, *b));
+        report_.operations.back().b = b->row();
+      }
+    };
+    for (const OpId a : graph_a_.ops()) {
+      const OpId b = alignment_.of_a[a];
+      if (b) add_of_b(left.lower_bound(b));
+      report_.operations.push_back(row(graph_a_, a));
+      ComparedOp& both = report_.operations.back();
+      both.a = a.row(), both.b = b ? b.row() : -1;
+      place_of_[a.row()] = report_.operations.size() - 1;
+    }
+    add_of_b(left.end());
+  }
+
+  /// What the pair made in both as recorded: the first value beyond rounding, as a finding has it, else the
+  /// farthest.
+  void note(const OpPair& pair, const Apart& found, const Apart& limit, bool is_beyond) {
+    const auto place = place_of_.find(pair.a.row());
+    if (place == place_of_.end()) return;
+    ComparedOp& op = report_.operations[place->second];
+    const bool farther = !op.distance || found.whole > op.distance->found;
+    if (!op.beyond && (is_beyond || farther)) op.distance = {found.whole, limit.whole};
+    op.beyond = op.beyond || is_beyond;
+  }
+
   /// They write values of the same shapes.
   bool is_comparable(const OpPair& pair) const {
     const auto a = graph_a_.written(pair.a), b = graph_b_.written(pair.b);
@@ -170,10 +212,12 @@ class Comparison {
       for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
         if (!a[i].defined() || !b[i].defined()) continue;
         const Apart found = apart(a[i], b[i]);
-        if (!found.any()) continue;
+        if (stop && !found.any()) continue;
         Apart limit = of_a_->limit({pair.a.row(), static_cast<std::int32_t>(i)});
         if (of_b_) limit.at_least(of_b_->limit({pair.b.row(), static_cast<std::int32_t>(i)}));
-        if (!beyond(found, limit, a[i].scalar_type(), b[i].scalar_type()) || !stop) continue;
+        const bool is_beyond = beyond(found, limit, a[i].scalar_type(), b[i].scalar_type());
+        if (!stop) note(pair, found, limit, is_beyond);
+        if (!is_beyond || !stop) continue;
         result.first = FirstBeyond{pair, static_cast<std::int32_t>(i), found, limit};
         throw Stop();
       }
@@ -227,6 +271,7 @@ class Comparison {
   std::vector<Apart> end_limits_;
   std::optional<Rounding> of_a_, of_b_;
   Edits edits_, edits_of_b_;
+  std::map<std::int32_t, std::size_t> place_of_;  ///< an op of A in `report_.operations`
   bool took_from_others_ = false;
   bool divided_differently_ = false;  ///< other micro-batches, or a batch of another shape
   Report report_;

@@ -64,6 +64,15 @@ struct InFp64 {
   bool hidden = false;  ///< the findings are those in fp64: rounding in the recorded formats hides them
 };
 
+/// An op of A, of B, or of both, with what it made in A and in B as recorded, before anything was put into A.
+struct ComparedOp {
+  std::int32_t a = -1, b = -1;  ///< its numbers in both steps, -1: that step does not have it
+  std::string op, module, phase;
+  std::optional<Distance>
+      distance;         ///< of the value that is farthest apart; none: it writes nothing comparable
+  bool beyond = false;  ///< a value is beyond rounding
+};
+
 /// Two runs beside the step that was compared.
 struct Runs {
   std::int32_t rank = 0;
@@ -83,8 +92,10 @@ struct Report {
   bool same_program = true;       ///< false: too little in common to be compared; there are no findings
   std::int64_t equal_pairs = 0;   ///< pairs up to the first finding that are within rounding
   std::vector<Finding> findings;  ///< in the order in which the step meets them
-  bool complete = false;     ///< with all that was put into A, all that was compared is B's within rounding
-  std::vector<Group> ends;   ///< as recorded, without changes
+  bool complete = false;    ///< with all that was put into A, all that was compared is B's within rounding
+  std::vector<Group> ends;  ///< as recorded, without changes
+  std::vector<ComparedOp>
+      operations;            ///< all ops of both, in the order of A; those of B alone before their next
   std::optional<Runs> runs;  ///< if run directories were compared
   std::optional<Formats> formats;
   std::optional<InFp64> in_fp64;  ///< if formats differ, or no number of the program explains the difference
@@ -103,7 +114,7 @@ std::string sentence(const Finding& f);
 std::string to_text(const Report& report, bool full);
 /// The same and all findings and notes, as one HTML file that needs no other.
 std::string to_html(const Report& report);
-/// The document "nanquest.diff", version 1 (docs/diff.md).
-std::string to_json(const Report& report);
+/// The document "nanquest.diff", version 1 (docs/diff.md); `full`: with all operations.
+std::string to_json(const Report& report, bool full);
 
 }  // namespace nanquest::diff

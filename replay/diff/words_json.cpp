@@ -1,6 +1,6 @@
 #include <nlohmann/json.hpp>
 
-#include "replay/diff/report.h"
+#include "replay/diff/words.h"
 
 namespace nanquest::diff {
 namespace {
@@ -30,7 +30,8 @@ nlohmann::ordered_json json_of(const Finding& f) {
           {"shown", f.shown},
           {"widened", f.widened},
           {"in_format", f.in_format},
-          {"text", sentence(f)}};
+          {"text", sentence(f)},
+          {"tried", tried(f)}};
 }
 
 nlohmann::ordered_json json_of(const std::optional<Runs>& runs) {
@@ -68,9 +69,21 @@ nlohmann::ordered_json json_of(const std::optional<InFp64>& wide) {
   return j;
 }
 
+nlohmann::ordered_json json_of(const ComparedOp& op) {
+  nlohmann::ordered_json j = {
+      {"a", nullptr}, {"b", nullptr}, {"op", op.op}, {"module", op.module}, {"phase", op.phase}};
+  if (op.a >= 0) j["a"] = op.a;
+  if (op.b >= 0) j["b"] = op.b;
+  if (!op.distance) return j;
+  j["distance"] = op.distance->found;
+  j["rounding"] = op.distance->rounding;
+  j["beyond"] = op.beyond;
+  return j;
+}
+
 }  // namespace
 
-std::string to_json(const Report& r) {
+std::string to_json(const Report& r, bool full) {
   nlohmann::ordered_json findings = nlohmann::ordered_json::array(), ends = nlohmann::ordered_json::array();
   for (const Finding& f : r.findings) findings.push_back(json_of(f));
   for (const Group& g : r.ends)
@@ -80,26 +93,34 @@ std::string to_json(const Report& r) {
                     {"first", g.first},
                     {"distance", g.distance.found},
                     {"rounding", g.distance.rounding}});
-  const nlohmann::ordered_json j = {{"format", "nanquest.diff"},
-                                    {"version", 1},
-                                    {"a", r.file_a},
-                                    {"b", r.file_b},
-                                    {"step_a", r.step_a},
-                                    {"step_b", r.step_b},
-                                    {"alike", r.alike()},
-                                    {"same_program", r.same_program},
-                                    {"ops_a", r.ops_a},
-                                    {"ops_b", r.ops_b},
-                                    {"in_common", r.in_common},
-                                    {"share", r.share},
-                                    {"equal_pairs", r.equal_pairs},
-                                    {"findings", findings},
-                                    {"complete", r.complete},
-                                    {"ends", ends},
-                                    {"runs", json_of(r.runs)},
-                                    {"formats", json_of(r.formats)},
-                                    {"fp64", json_of(r.in_fp64)},
-                                    {"notes", r.notes}};
+  nlohmann::ordered_json lines = nlohmann::ordered_json::array();
+  for (const Line& line : lines_of(r, /*full=*/true))
+    lines.push_back({{"head", line.head}, {"text", line.body}});
+  nlohmann::ordered_json j = {{"format", "nanquest.diff"},
+                              {"version", 1},
+                              {"a", r.file_a},
+                              {"b", r.file_b},
+                              {"step_a", r.step_a},
+                              {"step_b", r.step_b},
+                              {"alike", r.alike()},
+                              {"same_program", r.same_program},
+                              {"ops_a", r.ops_a},
+                              {"ops_b", r.ops_b},
+                              {"in_common", r.in_common},
+                              {"share", r.share},
+                              {"equal_pairs", r.equal_pairs},
+                              {"findings", findings},
+                              {"complete", r.complete},
+                              {"ends", ends},
+                              {"runs", json_of(r.runs)},
+                              {"formats", json_of(r.formats)},
+                              {"fp64", json_of(r.in_fp64)},
+                              {"notes", r.notes},
+                              {"lines", lines}};
+  if (full) {
+    nlohmann::ordered_json& operations = j["operations"] = nlohmann::ordered_json::array();
+    for (const ComparedOp& op : r.operations) operations.push_back(json_of(op));
+  }
   return j.dump(2) + "\n";
 }
 

@@ -112,6 +112,23 @@ class DiffTest(AttachTest):
         self.assert_exit(self.diff(a, self.folder / "nothing"), 2)
         self.assert_exit(self.diff(a, self.recorded(FORMATS, "fp32")), 2)
 
+    def test_all_operations_are_listed_where_asked(self):
+        a, b = self.recorded(FORMATS, "fp32"), self.recorded(FORMATS, "fp32", "1e-3")
+        self.assertNotIn("operations", self.document(a, b, 1))
+        report = self.document(a, b, 1, "--full")
+        operations = report["operations"]
+        both = [each for each in operations if each["a"] is not None and each["b"] is not None]
+        self.assertEqual((len(both), len(operations)), (report["in_common"], report["ops_a"]))
+        self.assertEqual([each["a"] for each in operations], sorted(each["a"] for each in operations))
+        first = next(each for each in operations if each.get("beyond"))
+        found = report["findings"][0]
+        self.assertEqual((first["a"], first["b"], first["op"]), (found["op_a"], found["op_b"], "aten::native_layer_norm"))
+        self.assertAlmostEqual(first["distance"] / found["distance"], 1, places=6)
+        before = [each for each in operations if each["a"] < first["a"] and "distance" in each]
+        self.assertTrue(before and all(each["distance"] <= 8 * each["rounding"] for each in before), before)
+        self.assertEqual(report["lines"][0], {"head": "DIFFERS", "text": found["text"]})
+        self.assertEqual(found["tried"], "with B's eps A gives B's value")
+
     def test_two_programs_are_said_to_be_two(self):
         process = self.diff(self.recorded(PROGRAM), self.recorded(ROUNDING, "channels-last", "A"))
         self.assert_exit(process, 1)

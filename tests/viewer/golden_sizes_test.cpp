@@ -39,6 +39,13 @@ class GoldenSizes : public ::testing::Test {
   TempDir temp_;
 };
 
+/// Two steps compared, in both sizes (tests/viewer/step_diff_test.cpp).
+TEST_F(GoldenSizes, TwoStepsCompared) {
+  fs::copy_file(NANQUEST_GOLDEN_PICTURES "/../diff-1.json", temp_.path() + "/diff.json");
+  expect_golden(draw("diff.json", {}), "diff");
+  expect_golden(halved(draw("diff.json", {}, true)), "diff_large");
+}
+
 /// Every run of the folder has its own command, steps and age; of five kinds.
 TEST_F(GoldenSizes, AFolderOf50Runs) {
   const auto now = fs::file_time_type::clock::now();

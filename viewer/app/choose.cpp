@@ -75,6 +75,9 @@ Status check_folder(const Session& session, const Arguments& a, Panel panel) {
                        !a.what_if.empty() || !a.statistic.empty() || !a.compare.empty();
   const bool lists = a.report.empty() && (panel == Panel::all || panel == Panel::runs);
   if (lists && !selects) return {};
+  if (session.diff() != nullptr)
+    return Error{ErrorCode::usage, session.path() + ": is a comparison of two steps",
+                 "--text, --csv runs and --screenshot show it; nanquest diff --html writes a page"};
   return Error{ErrorCode::usage,
                session.path() + ": is a folder of " + counted(session.folder()->runs.size(), "run"),
                "give one of them; --text lists them"};

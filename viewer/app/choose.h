@@ -32,8 +32,8 @@ struct Arguments {
 /// there, `bad_file` if a requested incident can't be shown.
 Status select(Session& session, const Arguments& arguments);
 
-/// Of a folder of runs only their list can be shown: `usage` for a report, another panel, a selection or a
-/// comparison.
+/// Of a folder of runs, and of a comparison of two steps, only the list can be shown: `usage` for a report,
+/// another panel, a selection or a comparison.
 Status check_folder(const Session& session, const Arguments& arguments, Panel panel);
 
 /// Panels about one incident need one that can be read: `bad_file` otherwise.

@@ -187,7 +187,8 @@ int run(const Arguments& a) {
     return show_window(a, *panel);
   Result<Session> session = Session::open(a.path);
   if (!session) return fail(session.error());
-  if (session->folder() != nullptr)
+  const bool lists = session->folder() != nullptr || session->diff() != nullptr;
+  if (lists)
     if (const Status possible = check_folder(*session, a, *panel); !possible) return fail(possible.error());
   if (const Status selected = select(*session, a); !selected) return fail(selected.error());
   if (const Status possible = check_shown(*session, *panel); !possible) return fail(possible.error());
@@ -202,7 +203,7 @@ int run(const Arguments& a) {
     const Status written = write_report(*session, *kind, a.report);
     return written ? wrote(a.report) : fail(written.error());
   }
-  if (a.wants_text) return print(panel_text(*session, session->folder() != nullptr ? Panel::runs : *panel));
+  if (a.wants_text) return print(panel_text(*session, lists ? Panel::runs : *panel));
   if (a.csv.empty()) return show(*session, a, *panel);
   const Result<std::string> csv = panel_csv(*session, *panel);
   return csv ? print(*csv) : fail(csv.error());

@@ -38,6 +38,13 @@ Result<Session> Session::open(const std::string& path, Progress* progress) {
     const fs::path run = fs::path(path).parent_path();
     return open(run.empty() ? "." : run.string(), progress);
   }
+  if (is_step_diff(path)) {
+    Result<StepDiff> diff = read_step_diff(path);
+    if (!diff) return diff.error();
+    Session of_two = nothing(path, diff->headline());
+    of_two.diff_ = std::make_shared<StepDiff>(std::move(diff).value());
+    return of_two;
+  }
   if (const std::string snapshot = snapshot_beside(path); !snapshot.empty() && is_file(path)) {
     if (is_file(snapshot) || is_file(verdict_path(snapshot))) return open(snapshot, progress);
     return Error{ErrorCode::bad_file, path + ": is what a replay left of " + snapshot + ", which is not here",

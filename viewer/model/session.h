@@ -33,6 +33,7 @@
 #include "viewer/model/selection.h"
 #include "viewer/model/side_by_side.h"
 #include "viewer/model/source.h"
+#include "viewer/model/step_diff.h"
 
 namespace nanquest::viewer {
 
@@ -42,7 +43,7 @@ class Session {
   /// snapshot, and a verdict alone is enough. `bad_file` for anything else. `opens_before` decides which of a
   /// run's incidents is opened; one with neither a readable snapshot nor verdict is skipped
   /// (IncidentEntry::error) if another can be read. A directory that is no run but holds some gives a session
-  /// without data and with a `folder`. `progress`, if given, is updated and may stop it: then
+  /// without data and with a `folder`; what `nanquest diff --json` wrote gives one with a `diff`. `progress`, if given, is updated and may stop it: then
   /// the result is invalid.
   static Result<Session> open(const std::string& path, Progress* progress = nullptr);
   /// A session without data, while it is being read or if it could not be. `why`: a sentence, or "" while it
@@ -53,6 +54,8 @@ class Session {
   const std::string& nothing_because() const { return nothing_because_; }
   /// The runs of a directory that is no run itself; null for everything else.
   const RunFolder* folder() const { return folder_.get(); }
+  /// The comparison of two steps, if that is what was opened; else null. The session has no data then.
+  const StepDiff* diff() const { return diff_.get(); }
   /// Reports progress of later readings to this; null for none. Must outlive them.
   void report_to(Progress* progress) { progress_ = progress; }
   Progress* progress() const { return progress_; }
@@ -254,6 +257,7 @@ class Session {
   std::string path_, title_, replay_command_, nothing_because_;
   bool is_run_ = false, nothing_ = false;
   Read<RunFolder> folder_;
+  Read<StepDiff> diff_;
   Read<RunListing> listing_ = std::make_shared<RunListing>();
   std::optional<Manifest> manifest_;
   std::string manifest_error_, incident_error_, rehearsed_error_, tensor_error_, lost_;

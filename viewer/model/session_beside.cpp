@@ -22,6 +22,8 @@ Status Session::compare_with(const std::vector<std::string>& paths) {
     if (!opened) return opened.error();
     if (opened->folder() != nullptr)
       return Error{ErrorCode::usage, path + ": is a folder of runs", "name one of them"};
+    if (opened->diff() != nullptr)
+      return Error{ErrorCode::usage, path + ": is a comparison of two steps, and no run", ""};
     beside.push_back(std::make_shared<const Session>(std::move(opened).value()));
   }
   others_ = std::move(beside);

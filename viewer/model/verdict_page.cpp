@@ -151,6 +151,8 @@ void fill_nothing_open(VerdictPage& page, const Session& session) {
   const IncidentEntry* entry = session.entry();
   if (session.folder() != nullptr) {
     page.headline = session.folder()->headline();
+  } else if (session.diff() != nullptr) {
+    page.headline = session.diff()->headline();
   } else if (entry == nullptr) {
     const auto& manifest = session.manifest();
     page.headline = session.incidents().empty()

@@ -133,7 +133,8 @@ void Ui::draw_alone(const char* title, const std::function<void()>& draw) {
 }
 
 void Ui::draw_panels() {
-  if (state_.session.folder() != nullptr) {
+  const bool of_two = state_.session.diff() != nullptr;
+  if (of_two || state_.session.folder() != nullptr) {
     focused_ = Panel::runs;
 #ifdef IMGUI_HAS_DOCK
     // The panels of the next run stand where those of the last one did.
@@ -141,6 +142,7 @@ void Ui::draw_panels() {
       ImGui::DockSpaceOverViewport(ImGui::GetID(kDockSpace), ImGui::GetMainViewport(),
                                    ImGuiDockNodeFlags_KeepAliveOnly);
 #endif
+    if (of_two) return draw_alone("Two steps compared", [this] { diff_.draw(state_); });
     return draw_alone("Runs of a folder", [this] { folder_.draw(state_); });
   }
   if (const Panel panel = state_.options.panel; panel != Panel::all)

@@ -16,6 +16,7 @@
 #include "viewer/model/search.h"
 #include "viewer/model/strip.h"
 #include "viewer/panels/action.h"
+#include "viewer/panels/diff.h"
 #include "viewer/panels/finder.h"
 #include "viewer/panels/folder.h"
 #include "viewer/panels/layouts.h"
@@ -41,6 +42,8 @@ class Ui {
   UiState& state() { return state_; }
   /// The list of runs, of a session with a folder.
   FolderView& folder() { return folder_; }
+  /// The comparison of two steps, of a session that is one.
+  DiffView& diff() { return diff_; }
   /// What a panel draws with, and its memory.
   PanelView& view(Panel panel) { return *views_[static_cast<std::size_t>(panel)]; }
   /// All actions that are possible now, in the order of menus.
@@ -107,6 +110,7 @@ class Ui {
   const LayoutInfo* layout_ = all_layouts().data();
   std::vector<std::unique_ptr<PanelView>> views_;  ///< in the order of the list
   FolderView folder_;
+  DiffView diff_;
   Panel focused_ = Panel{};
   Trail trail_;
   Strip strip_;

@@ -1,3 +1,5 @@
+#include <cmath>
+#include <optional>
 #include <sstream>
 
 #include "viewer/model/numbers.h"
@@ -52,9 +54,34 @@ std::string folder_csv(const RunFolder& folder) {
   return out.str();
 }
 
+/// Of a comparison of two steps: its differences, what the steps leave behind, and each operation.
+std::string diff_csv(const StepDiff& diff) {
+  std::ostringstream out;
+  const auto number = [](const std::optional<std::int64_t>& op) { return op ? std::to_string(*op) : ""; };
+  const auto distance = [](double value) { return std::isnan(value) ? "" : exact_number(value); };
+  record(out, std::string("row"), std::string("what"), std::string("op_a"), std::string("op_b"),
+         std::string("op"), std::string("module"), std::string("phase"), std::string("in_a"),
+         std::string("in_b"), std::string("distance"), std::string("rounding"), std::string("text"));
+  const std::string none;
+  for (const StepDiff::Finding& f : diff.findings)
+    record(out, std::string("difference"), f.kind, number(f.op_a), number(f.op_b), f.op,
+           f.parameter.empty() ? f.module : f.parameter, f.phase, one_line(f.in_a), one_line(f.in_b),
+           distance(f.distance.found), distance(f.distance.rounding), one_line(f.text));
+  for (const StepDiff::End& end : diff.ends)
+    record(out, std::string("end"), end.name, none, none, none, none, none, none, none,
+           distance(end.distance.found), distance(end.distance.rounding),
+           std::to_string(end.differ) + " of " + std::to_string(end.compared) + " differ");
+  for (const StepDiff::Operation& op : diff.operations)
+    record(out, std::string("operation"), std::string(state_words(op.state())), number(op.a), number(op.b),
+           op.op, op.module, op.phase, none, none, distance(op.distance.found),
+           distance(op.distance.rounding), none);
+  return out.str();
+}
+
 }  // namespace
 
 Result<std::string> runs_csv(Session& session) {
+  if (session.diff() != nullptr) return diff_csv(*session.diff());
   if (session.folder() != nullptr) return folder_csv(*session.folder());
   if (session.comparison() != nullptr) return comparison_csv(*session.comparison());
   std::ostringstream out;

@@ -126,6 +126,8 @@ PanelPage page_of_runs(Session& session, Extent extent) {
   PanelPage page;
   if (const RunFolder* folder = session.folder(); folder != nullptr)
     return {folder->headline(), {}, {}, {run_table(*folder)}};
+  if (const StepDiff* diff = session.diff(); diff != nullptr)
+    return page_of(*diff, extent == Extent::whole, kWholeRows);
   page.headline = session.path();
   page.facts = run_facts(session);
   if (const Comparison* c = session.comparison(); c != nullptr) {
