@@ -16,9 +16,9 @@ namespace {
 constexpr int kShareOfFiles = 4;
 
 std::string in_words(const Band::Range& usual) {
-  if (usual.low == 0 && usual.high == 0) return "";
+  if (usual.edge == 0) return "";  // there is no band
   char text[64];
-  std::snprintf(text, sizeof text, "%.3g to %.3g", usual.low, usual.high);
+  std::snprintf(text, sizeof text, usual.low < usual.high ? "%.3g to %.3g" : "%.3g", usual.low, usual.high);
   return text;
 }
 

@@ -181,7 +181,7 @@ SETTINGS = (
     ),
     Setting(
         "on_spike",
-        "off",
+        "record",
         one_of("record", "skip", "stop", "off"),
         "when loss or gradient norm are finite and far outside the range of the run's last steps: record: print a line and write a file, "
         "once per excursion; skip: also leave the updates out; stop: end the program with exit code 4; off: do not check",

@@ -245,7 +245,9 @@ class Attachment:
             self.said += told["incident"]
         if told["incident"]:
             self.incident_files[self._step_of(told)] = told["file"]
-            listeners.tell(news := listeners.Incident(self._step_of(told), told["summary"], self.run_dir, told["file"]))
+            listeners.tell(
+                news := listeners.Incident(self._step_of(told), told["summary"], self.run_dir, told["file"], finite=told["spike"])
+            )
             self.loggers.incident(news, self.said + self.said_spikes)
             if self.rehearsal is not None and told["stops"]:
                 self.rehearsal.went_bad(self._step_of(told), told["summary"])

@@ -15,6 +15,7 @@ class Incident:
     cause: str  #: what is known so far, one line; nanquest-replay finds the rest
     directory: str  #: directory of the run's files
     file: str  #: path of the snapshot, "" if none was written
+    finite: bool = False  #: a spike or a divergence: nothing is NaN or Inf
 
 
 @dataclasses.dataclass(frozen=True)
