@@ -31,7 +31,7 @@ class DiffTest(AttachTest):
         run = self.folder / "-".join([program.stem, *words, steps])
         if not run.exists():
             start = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2") if program == OF_TWO_RANKS else ()
-            self.assert_exit(self.observed(*start, program, *words, run_dir=run, options=("--record-steps", steps), OMP_NUM_THREADS="2"))
+            self.assert_exit(self.observed(*start, program, *words, run_dir=run, options=("--record-steps", steps)))
         return run
 
     def diff(self, a, b, *options):

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 using std::chrono::microseconds;
 
 constexpr std::int64_t kStep = 131;
-constexpr int kSizes[] = {512, 1024, 2048, 4096};
+constexpr int kSizes[] = {512, 4096};
 constexpr int kGroup = 64;
 /// Microseconds within which the ranks reach the bad step: a collective keeps them together.
 constexpr int kSpread = 200'000;
