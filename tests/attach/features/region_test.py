@@ -226,6 +226,9 @@ class RegionTest(AttachTest):
                 verdict = self.imported(module, snapshot)
                 self.assert_inside(verdict, "own_kernels::raised", "blocks.1", "own_kernels.raised")
                 self.assertIn("it is the kernel that goes wrong", verdict["explanation"])
+        verdict = self.imported(self.elsewhere(ABSENT), snapshot)  # the compiler is not blamed for a kernel that is not here
+        self.assertEqual((verdict["culprit"]["op"], verdict["cause"]), ("nanquest::compiled_region", "UNKNOWN"), verdict)
+        self.assertIn("the own kernels are not here", verdict["explanation"])
         for arguments, says in ((("--import", "no_such_kernels", snapshot), "No module named 'no_such_kernels'"),
                                 ((snapshot, "--import"), "--import needs the name of a module")):
             process = self.nanquest("replay", *arguments)
@@ -246,13 +249,6 @@ class RegionTest(AttachTest):
                 self.assert_inside(verdict, "own_kernels::inverse", "blocks.1", "own_kernels.raised")
                 self.assertIn("it is what the operator computes", verdict["explanation"])
                 self.assertTrue(any("own kernels of own_kernels::inverse" in line for line in verdict["not_tested"]), verdict)
-
-    def test_the_compiler_is_not_blamed_for_a_kernel_that_is_not_here(self):
-        (self.scratch / "own_kernels.py").write_text(KERNELS)
-        self.verdict_of("python", "trace")
-        verdict = self.imported(self.elsewhere(ABSENT), self.incidents("python-trace")[0])
-        self.assertEqual((verdict["culprit"]["op"], verdict["cause"]), ("nanquest::compiled_region", "UNKNOWN"), verdict)
-        self.assertIn("the own kernels are not here", verdict["explanation"])
 
     def test_the_same_in_a_step_that_is_not_compiled(self):
         """It is run again, asked about, and where it fails here its recorded outputs are taken."""
