@@ -7,8 +7,8 @@ import zipapp
 from attached import PROGRAMS, PackagesTest, importable, main, nightly
 
 WAYS = PROGRAMS / "ways.py"
-INSIDE = ("import", "asked_for_twice", "lazy_loader", "cells", "fork", "spawn")
-AT_NIGHT = ("reloaded", "another_finder", "forkserver", "by_hand", "module_getattr", "failed_first", "in_a_thread")
+INSIDE = ("import", "lazy_loader", "fork", "spawn")
+AT_NIGHT = ("asked_for_twice", "cells", "reloaded", "another_finder", "forkserver", "by_hand", "module_getattr", "failed_first", "in_a_thread")
 
 
 class WaysTest(PackagesTest):
