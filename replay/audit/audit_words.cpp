@@ -2,6 +2,7 @@
 
 #include "replay/audit/audit.h"
 #include "replay/verdict/numbers.h"
+#include "replay/verdict/sentences.h"
 
 namespace nanquest {
 namespace {
@@ -19,7 +20,7 @@ const char* word(AuditAnswer answer) {
 }
 
 std::string where(const Audit& a) {
-  return a.op_name + (a.module.empty() ? "" : " in " + a.module) + " (op " + std::to_string(a.op.row()) + ")";
+  return op_words(a.op_name, a.module, a.op.row());
 }
 
 /// "[3, 17]" of the flattened index.

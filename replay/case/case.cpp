@@ -9,6 +9,7 @@
 #include "probe/trace/regions.h"
 #include "replay/case/values.h"
 #include "replay/lab/call_again.h"
+#include "replay/verdict/sentences.h"
 
 namespace nanquest {
 namespace {
@@ -231,9 +232,12 @@ std::string Case::module_of(std::int32_t op) const {
 
 std::string Case::op_text(std::int32_t op) const {
   const OpRow* r = row(op);
-  if (!r) return "no op";
-  const std::string module = module_of(op);
-  return r->name + (module.empty() ? "" : " in " + module);
+  return r ? op_words(r->name, module_of(op)) : "no op";
+}
+
+std::string Case::op_with_number(std::int32_t op) const {
+  const OpRow* r = row(op);
+  return r ? op_words(r->name, module_of(op), op) : "no op";
 }
 
 bool Case::is_one_of(std::int32_t op, std::initializer_list<std::string_view> names) const {

@@ -130,6 +130,8 @@ class Case {
   bool is_one_of(std::int32_t op, std::initializer_list<std::string_view> names) const;
   /// "aten::mm in blocks.1.mlp", for sentences.
   std::string op_text(std::int32_t op) const;
+  /// "aten::mm in blocks.1.mlp (op 12)".
+  std::string op_with_number(std::int32_t op) const;
   /// The name of an outside storage, "storage 12" if it has none.
   std::string slot_text(std::int32_t slot) const;
 

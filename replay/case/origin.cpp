@@ -76,8 +76,10 @@ std::string maker_text(const Case& c, std::string_view what, std::int32_t maker)
   std::string text = " ";
   if (c.row(maker)->flags & kOpHostWrite)
     return text.append(what).append(what == "They" ? " were" : " was").append(" written by the program.");
-  text.append(what).append(what == "They" ? " were made by " : " was made by ").append(c.op_text(maker));
-  return text.append(" (op ").append(std::to_string(maker)).append(").");
+  text.append(what)
+      .append(what == "They" ? " were made by " : " was made by ")
+      .append(c.op_with_number(maker));
+  return text.append(".");
 }
 
 std::optional<double> number_of(const Case& c, std::int32_t op, std::string_view name) {

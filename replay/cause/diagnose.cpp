@@ -22,6 +22,7 @@
 #include "replay/lab/lab.h"
 #include "replay/verdict/confidence.h"
 #include "replay/verdict/numbers.h"
+#include "replay/verdict/sentences.h"
 
 namespace nanquest {
 namespace {
@@ -136,7 +137,7 @@ void mend_format_advice(const Case& c, Verdict& v) {
 std::string collectives_text(const std::vector<Blamed>& collectives) {
   const std::string more =
       collectives.size() > 1 ? " and " + std::to_string(collectives.size() - 1) + " more" : "";
-  return collectives.front().op + " (op " + std::to_string(collectives.front().index) + ")" + more;
+  return op_words(collectives.front().op, "", collectives.front().index) + more;
 }
 
 void add_not_tested(const Case& c, const FixSearch& search, const DiagnoseOptions& options, Verdict& v) {

@@ -86,8 +86,7 @@ void add_loss_terms(const Case& c, Verdict& v) {
   std::string bad, good;
   for (const LossTerm& term : loss_terms(c)) {
     std::string& list = term.bad ? bad : good;
-    list += (list.empty() ? "" : ", ") + c.op_text(term.maker.row()) + " (op " +
-            std::to_string(term.maker.row()) + ")";
+    list += (list.empty() ? "" : ", ") + c.op_with_number(term.maker.row());
   }
   if (bad.empty() || good.empty()) return;
   v.evidence.push_back({"terms of the loss that are not finite", bad});

@@ -73,10 +73,9 @@ Finding unknown_finding(const Case& c) {
   if (const std::int32_t stopped = first_failed(c); stopped != kNone && stopped <= c.op_index()) {
     f.precision = false;
     f.not_computed = true;
-    f.explanation =
-        c.op_text(c.op_index()) +
-        " is where harm was first seen, but the replay here could not get there: " + c.op_text(stopped) +
-        " (op " + std::to_string(stopped) + ") can't be run on this machine.";
+    f.explanation = c.op_text(c.op_index()) +
+                    " is where harm was first seen, but the replay here could not get there: " +
+                    c.op_with_number(stopped) + " can't be run on this machine.";
     f.advice =
         "Replay the file where it was recorded: on such a device, with that version of PyTorch and the "
         "libraries that the "

@@ -86,8 +86,8 @@ void complete(const Case& c, const Unwritten& found, Origin origin, Verdict& v) 
                         std::to_string(count) + " of " + std::to_string(found.values.numel())});
   v.evidence.push_back({"non-finite in " + found.state->name + " after the step", bad_text(found.values)});
   v.explanation =
-      c.op_text(found.maker.row()) + " (op " + std::to_string(found.maker.row()) + ") made the memory of " +
-      found.state->name + ", and no operation wrote " + elements +
+      c.op_with_number(found.maker.row()) + " made the memory of " + found.state->name +
+      ", and no operation wrote " + elements +
       " of it before the step was over. They hold what lay in that memory before: " + bad_text(found.values) +
       ", all of them there.";
   v.advice = "Initialise the new elements (torch.nn.init, or zeros instead of empty) before they are used.";

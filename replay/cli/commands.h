@@ -108,6 +108,8 @@ int diff_command(const DiffArguments& arguments);
 int collect_command(const CollectArguments& arguments);
 int headroom_command(const HeadroomArguments& arguments);
 int judge_command(const JudgeArguments& arguments);
+/// Prints each text "lr=*0.5,clip=1" as a JSON array of {"key", "value", "factor", "number"}, in one array.
+int settings_command(const std::vector<std::string>& texts);
 int diagnose_command(const Common& common, const DiagnoseArguments& arguments);
 int verify_command(const Common& common);
 int audit_command(const Common& common);

@@ -38,7 +38,8 @@ struct Arguments {
   JudgeArguments judge;
   CollectArguments collect;
   RanksArguments ranks;
-  std::vector<std::string> more;  ///< snapshots of other ranks, after the first
+  std::vector<std::string> more;      ///< snapshots of other ranks, after the first
+  std::vector<std::string> settings;  ///< texts of --set
   RewindArguments rewind;
   DiffArguments diff;
   RedactArguments redact;
@@ -370,6 +371,10 @@ void add_subcommands(CLI::App& app, Arguments& a) {
       ->required()
       ->type_name("FILE");
   judge->add_flag("--json", a.judge.json, "Print it as JSON, judged");
+  CLI::App* settings = subcommand(app, a, "settings", "What --set means, as JSON for nanquest rehearse",
+                                  [&a] { return settings_command(a.settings); });
+  settings->add_option("texts", a.settings)->required()->type_name("KEY=VALUE,…");
+  settings->group("");  // of no use to people
   add_redact(app, a);
   add_minimal(app, a);
   add_embed(app, a);

@@ -102,8 +102,8 @@ void add_placebo(const Case& c, std::int32_t op, std::int64_t n, double value, C
   auto options = elements_set(c, other, n, value);
   if (!options) return;
   change.placebo = {std::move(*options)};
-  change.placebo_text = count_text(n, "element") + " that " + c.op_text(other) + " (op " +
-                        std::to_string(other) + ") reads set to " + number_text(value);
+  change.placebo_text =
+      count_text(n, "element") + " that " + c.op_with_number(other) + " reads set to " + number_text(value);
 }
 
 }  // namespace

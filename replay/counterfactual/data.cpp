@@ -176,8 +176,7 @@ Change open_masked_rows(const Case& c, std::int32_t op, std::string_view argumen
       return false;
     };
     change.placebo = {options};
-    change.placebo_text =
-        "one row of " + c.op_text(other) + " (op " + std::to_string(other) + ") set to zero";
+    change.placebo_text = "one row of " + c.op_with_number(other) + " set to zero";
   }
   return change;
 }

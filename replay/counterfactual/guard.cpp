@@ -155,7 +155,7 @@ void add_guard_placebo(const Case& c, std::int32_t op, std::size_t position, con
   } else if (const std::int32_t other = placebo_op(c, op); other != kNone) {
     const auto first = static_cast<std::size_t>(c.tensor_arguments(other).front().position);
     change.placebo = {written(c, other, first, write)};
-    change.placebo_text = text + c.op_text(other) + " (op " + std::to_string(other) + ")";
+    change.placebo_text = text + c.op_with_number(other);
   }
 }
 

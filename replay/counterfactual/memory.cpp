@@ -29,8 +29,7 @@ Change filled_memory(const Case& c, const std::vector<std::int32_t>& ops, double
     RunOptions options;
     options.edit.output_edit[other] = fill;
     change.placebo = {options};
-    change.placebo_text = "what " + c.op_text(other) + " (op " + std::to_string(other) +
-                          ") made filled with " + number_text(value);
+    change.placebo_text = "what " + c.op_with_number(other) + " made filled with " + number_text(value);
   }
   return change;
 }
@@ -61,8 +60,8 @@ Change computed_again(const Case& c, std::int32_t op) {
 
 Change changed_before(const Case& c, std::int32_t slot, std::int32_t reader) {
   Change change;
-  change.text = c.slot_text(slot) + " good until " + c.op_text(reader) + " (op " + std::to_string(reader) +
-                ") reads it, and as in the file from then on";
+  change.text = c.slot_text(slot) + " good until " + c.op_with_number(reader) +
+                " reads it, and as in the file from then on";
   change.kind = ChangeKind::data;
   change.price = Price::data_repair;
   const auto as_in_file = std::make_shared<at::Tensor>();

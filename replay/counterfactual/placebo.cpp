@@ -152,8 +152,7 @@ void add_precision_placebo(const Case& c, Change& change, std::int32_t op, Preci
     for (std::int32_t reader : c.readers(other))
       if (!change.options.edit.op_precision.count(reader)) options.edit.op_precision[reader] = precision;
   change.placebo = {options};
-  change.placebo_text =
-      c.op_text(other) + " (op " + std::to_string(other) + ") in " + precision_text(precision);
+  change.placebo_text = c.op_with_number(other) + " in " + precision_text(precision);
 }
 
 }  // namespace nanquest

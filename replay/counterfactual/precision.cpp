@@ -58,7 +58,7 @@ Change set_in(const Case& c, const std::vector<std::int32_t>& ops, Precision pre
   constexpr std::size_t kNamed = 6;
   std::string text = std::to_string(ops.size()) + " ops (";
   for (std::size_t i = 0; i < ops.size() && i < kNamed; ++i)
-    text += (i ? ", " : "") + c.op_text(ops[i]) + " (op " + std::to_string(ops[i]) + ")";
+    text += (i ? ", " : "") + c.op_with_number(ops[i]);
   text += ops.size() > kNamed ? " and " + std::to_string(ops.size() - kNamed) + " more)" : ")";
   Change change = ops_in(c, text, ops, precision);
   change.size = ChangeSize::ops;

@@ -35,7 +35,7 @@ Change saturate_result(const Case& c, std::int32_t op) {
     RunOptions options;
     options.edit.output_edit[other] = saturating(c, other);
     change.placebo = {options};
-    change.placebo_text = "the same at " + c.op_text(other) + " (op " + std::to_string(other) + ")";
+    change.placebo_text = "the same at " + c.op_with_number(other);
   }
   return change;
 }

@@ -52,7 +52,7 @@ void add_placebo(const Case& c, std::int32_t op, Change& change) {
     return false;
   };
   change.placebo = {options};
-  change.placebo_text = "what " + c.op_text(other) + " (op " + std::to_string(other) + ") reads halved";
+  change.placebo_text = "what " + c.op_with_number(other) + " reads halved";
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ Change skip_op(const Case& c, std::int32_t op) {
     RunOptions options;
     options.edit = without(c, other);
     change.placebo = {options};
-    change.placebo_text = "the same at " + c.op_text(other) + " (op " + std::to_string(other) + ")";
+    change.placebo_text = "the same at " + c.op_with_number(other);
   }
   return change;
 }

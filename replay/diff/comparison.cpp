@@ -10,11 +10,11 @@
 #include "replay/diff/align.h"
 #include "replay/diff/ends.h"
 #include "replay/diff/formats.h"
+#include "replay/diff/limits.h"
 #include "replay/diff/others.h"
 #include "replay/diff/outside.h"
 #include "replay/diff/passed_numbers.h"
 #include "replay/diff/reason.h"
-#include "replay/diff/rounding.h"
 
 namespace nanquest::diff {
 namespace {
@@ -41,11 +41,11 @@ class Comparison {
     ends_ = ends_of(graph_a_, graph_b_, report_.notes);
     count();
     if (!report_.same_program) return std::move(report_);
-    find_limits();
+    limits_.emplace(steps_, settings_, report_.formats.has_value(), ends_);
     say("comparing");
     list_operations();
     const Pass as_recorded = pass(Edits(precision_), Edits(precision_), false);
-    report_.ends = judge_ends(ends_, as_recorded.ends_a, as_recorded.ends_b, end_limits_);
+    report_.ends = judge_ends(ends_, as_recorded.ends_a, as_recorded.ends_b, limits_->of_ends());
     if (outside(); divided_differently_ && all_agree(report_.ends)) {
       report_.findings.clear();
       report_.complete = true;
@@ -56,7 +56,7 @@ class Comparison {
       const Pass now = pass(edits_, edits_of_b_, true);
       if (report_.findings.empty()) report_.equal_pairs = now.equal;
       if (!now.first) {
-        const std::vector<Group> left = judge_ends(ends_, now.ends_a, now.ends_b, end_limits_);
+        const std::vector<Group> left = judge_ends(ends_, now.ends_a, now.ends_b, limits_->of_ends());
         report_.complete = all_agree(left);
         if (report_.findings.empty() && !report_.complete) add_end(left);
         break;
@@ -166,7 +166,7 @@ class Comparison {
     });
     put_in_results_of_others(steps_, pairs_, edits_);
     if (follows) {
-      report_.notes.push_back("results of collectives differ from " + op_words(graph_a_, first.pair.a) +
+      report_.notes.push_back("results of collectives differ from " + words_of(graph_a_, first.pair.a) +
                               " on; what the other ranks gave is not known here, so B's were put into A");
       return;
     }
@@ -189,20 +189,6 @@ class Comparison {
     report_.findings.push_back(std::move(finding));
   }
 
-  void find_limits() {
-    say("changing last bits in A");
-    of_a_.emplace(a_, settings_.perturbations, places(ends_, &End::a), precision_);
-    if (report_.formats) {
-      say("changing last bits in B");
-      of_b_.emplace(b_, settings_.perturbations, places(ends_, &End::b), precision_);
-    }
-    for (std::size_t i = 0; i < ends_.size(); ++i) {
-      Apart limit = of_a_->wanted(i);
-      if (of_b_) limit.at_least(of_b_->wanted(i));
-      end_limits_.push_back(limit);
-    }
-  }
-
   /// A and B, with what was put into them, side by side, up to the first value beyond rounding if `stop`.
   Pass pass(const Edits& in_a, const Edits& in_b, bool stop) {
     Pass result;
@@ -213,8 +199,7 @@ class Comparison {
         if (!a[i].defined() || !b[i].defined()) continue;
         const Apart found = apart(a[i], b[i]);
         if (stop && !found.any()) continue;
-        Apart limit = of_a_->limit({pair.a.row(), static_cast<std::int32_t>(i)});
-        if (of_b_) limit.at_least(of_b_->limit({pair.b.row(), static_cast<std::int32_t>(i)}));
+        const Apart limit = limits_->of(pair, static_cast<std::int32_t>(i));
         const bool is_beyond = beyond(found, limit, a[i].scalar_type(), b[i].scalar_type());
         if (!stop) note(pair, found, limit, is_beyond);
         if (!is_beyond || !stop) continue;
@@ -268,8 +253,7 @@ class Comparison {
   Steps steps_;
   std::vector<OpPair> pairs_;
   std::vector<End> ends_;
-  std::vector<Apart> end_limits_;
-  std::optional<Rounding> of_a_, of_b_;
+  std::optional<Limits> limits_;
   Edits edits_, edits_of_b_;
   std::map<std::int32_t, std::size_t> place_of_;  ///< an op of A in `report_.operations`
   bool took_from_others_ = false;

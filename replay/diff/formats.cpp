@@ -75,7 +75,7 @@ std::optional<Formats> formats_of(const TraceGraph& a, const TraceGraph& b,
     const auto left = format_of(a, pair.a), right = format_of(b, pair.b);
     if (!left || !right || *left == *right) continue;
     if (formats.places++ > 0) continue;
-    formats.first = op_words(a, pair.a);
+    formats.first = words_of(a, pair.a);
     formats.in_a = at::toString(*left), formats.in_b = at::toString(*right);
   }
   return formats.places > 0 ? std::optional(formats) : std::nullopt;
@@ -96,7 +96,7 @@ std::string not_in_fp64(const Replayer& replayer) {
   }
   if (count == 0) return "";
   return std::to_string(count) + (count == 1 ? " operation" : " operations") +
-         " can only be taken as recorded, first " + op_words(graph, first);
+         " can only be taken as recorded, first " + words_of(graph, first);
 }
 
 std::optional<Widened> try_formats(const Steps& steps, const FirstBeyond& first, const Edits& edits,

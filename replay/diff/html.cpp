@@ -2,6 +2,7 @@
 
 #include <initializer_list>
 #include <string>
+#include <vector>
 
 #include "replay/diff/words.h"
 
@@ -10,20 +11,24 @@ namespace {
 
 using html::escaped;
 
-void start_table(std::string& out, const char* title, std::initializer_list<const char*> columns) {
-  out.append("<section><h2>").append(title).append("</h2>\n<div class=\"scroll\"><table><thead><tr>");
-  for (const char* column : columns) out.append("<th>").append(column).append("</th>");
-  out += "</tr></thead><tbody>\n";
+std::vector<html::Cell> cells_of(std::initializer_list<std::string> texts) {
+  std::vector<html::Cell> cells;
+  for (const std::string& text : texts) cells.push_back({escaped(text)});
+  return cells;
 }
 
-void add_row(std::string& out, std::initializer_list<std::string> cells) {
-  out += "<tr>";
-  for (const std::string& cell : cells) out.append("<td>").append(escaped(cell)).append("</td>");
-  out += "</tr>\n";
+void start_table(std::string& out, const char* title, std::initializer_list<std::string> columns) {
+  out.append("<section><h2>").append(title).append("</h2>\n");
+  html::begin_table(out, cells_of(columns));
+}
+
+void add_row(std::string& out, std::initializer_list<std::string> texts) {
+  html::add_row(out, cells_of(texts));
 }
 
 void end_table(std::string& out) {
-  out += "</tbody></table></div></section>\n";
+  html::end_table(out);
+  out += "</section>\n";
 }
 
 std::string joined(const std::vector<std::string>& texts) {

@@ -38,6 +38,6 @@ Finding find_reason(const Steps& steps, const FirstBeyond& first, Edits& edits, 
 Finding at_op(const Steps& steps, OpId op);
 
 /// "aten::addmm in blocks.1 (op 34)".
-std::string op_words(const TraceGraph& graph, OpId op);
+std::string words_of(const TraceGraph& graph, OpId op);
 
 }  // namespace nanquest::diff

@@ -3,6 +3,17 @@
 #include "replay/html/style.h"
 
 namespace nanquest::html {
+namespace {
+
+void add_cells(std::string& out, std::string_view tag, std::span<const Cell> cells) {
+  for (const Cell& cell : cells) {
+    out.append("<").append(tag);
+    if (!cell.classes.empty()) out.append(" class=\"").append(cell.classes).append("\"");
+    out.append(">").append(cell.html).append("</").append(tag).append(">");
+  }
+}
+
+}  // namespace
 
 std::string escaped(std::string_view text) {
   std::string out;
@@ -23,6 +34,22 @@ std::string escaped(std::string_view text) {
         out += c;
     }
   return out;
+}
+
+void begin_table(std::string& out, std::span<const Cell> titles) {
+  out += "<div class=\"scroll\"><table><thead><tr>";
+  add_cells(out, "th", titles);
+  out += "</tr></thead><tbody>\n";
+}
+
+void add_row(std::string& out, std::span<const Cell> cells, std::string_view id) {
+  out += id.empty() ? "<tr>" : "<tr id=\"" + escaped(id) + "\">";
+  add_cells(out, "td", cells);
+  out += "</tr>\n";
+}
+
+void end_table(std::string& out) {
+  out += "</tbody></table></div>\n";
 }
 
 std::string document(std::string_view title, std::string_view links, std::string_view body) {

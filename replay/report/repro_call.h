@@ -26,14 +26,14 @@ struct RecordedOutput {
 
 struct RecordedCall {
   c10::OperatorHandle handle;
-  std::vector<c10::IValue> arguments;  ///< views of common memory where the recorded ones were
-  std::vector<bool> written;           ///< per argument: the op writes it
+  std::vector<c10::IValue> arguments = {};  ///< views of common memory where the recorded ones were
+  std::vector<bool> written = {};           ///< per argument: the op writes it
   /// Arguments that are results, besides those that it returns: for ops that return nothing all that they
   /// write.
-  std::vector<std::size_t> results;
-  at::Tensor generator;                 ///< state before the op; undefined if it draws no random numbers
-  std::vector<RecordedOutput> outputs;  ///< what it returned, lists opened, then `results`
-  std::vector<at::ScalarType> wider;    ///< wider formats; none if it draws random numbers
+  std::vector<std::size_t> results = {};
+  at::Tensor generator = {};                 ///< state before the op; undefined if it draws no random numbers
+  std::vector<RecordedOutput> outputs = {};  ///< what it returned, lists opened, then `results`
+  std::vector<at::ScalarType> wider = {};    ///< wider formats; none if it draws random numbers
 
   bool bad() const;       ///< the recorded outputs hold something non-finite
   bool bad_here() const;  ///< the results of the op here do

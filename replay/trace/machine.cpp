@@ -5,7 +5,6 @@
 
 #include "replay/trace/dtype_map.h"
 #include "replay/trace/fsdp_copies.h"
-#include "replay/trace/machine_call.h"
 #include "replay/trace/operators.h"
 
 namespace nanquest::trace {
@@ -99,7 +98,7 @@ StepOutcome Machine::step_in(OpId id, InputSlots& inputs, bool isolated) {
     } else if (p != Precision::as_recorded && op.noise) {
       out.note = "random numbers were drawn in the recorded dtype";
     }
-    Call call{inputs, isolated, {}, {}, {}, {}};
+    Call call{inputs, isolated};
     run_call(id, p, call);
     take(op, call, isolated, out);
     return out;
@@ -117,7 +116,7 @@ StepOutcome Machine::step_in(OpId id, InputSlots& inputs, bool isolated) {
     return out;
   }
   try {  // so that the run can go on
-    Call call{inputs, isolated, {}, {}, {}, {}};
+    Call call{inputs, isolated};
     run_call(id, Precision::as_recorded, call);
     take(op, call, isolated, out);
     out.kept_format = true;

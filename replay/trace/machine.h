@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "replay/trace/call_values.h"
 #include "replay/trace/plan.h"
 #include "replay/trace/recorded_results.h"
 #include "replay/trace/replayer.h"
@@ -15,26 +16,13 @@
 
 namespace nanquest::trace {
 
-/// The result of executing one op.
-struct StepOutcome {
-  bool ran = false, substituted = false, failed = false;
-  /// It ran as recorded although another precision was asked for: it has no kernel there, or its memory is
-  /// used as several dtypes.
-  bool kept_format = false;
-  std::string error, note;
-  /// Isolated runs only (nothing was stored): what the op returned and wrote, by row of OpPlan::outputs /
-  /// written.
-  std::vector<at::Tensor> outputs, written;
-};
-
-/// Where isolated ops get their inputs, instead of the machine's own slots.
-using InputSlots = SlotStore;
-
 class Machine {
  public:
   /// `doc`, `plan` and `edit` must outlive the machine. Needs a RunScope around its calls.
   Machine(const SnapshotDoc& doc, const TracePlan& plan, const DataSource& source, Precision precision,
           const TraceEdit& edit, c10::Device device = c10::Device(c10::kCPU));
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
   /// Continues from existing slots (SlotStore::fork), which were filled as recorded.
   Machine(const SnapshotDoc& doc, const TracePlan& plan, const DataSource& source, Precision precision,
           const TraceEdit& edit, SlotStore slots);
@@ -59,20 +47,14 @@ class Machine {
   Precision precision_of(OpId op) const { return precision_[op]; }
 
  private:
-  struct Call;
   const OpPlan& plan_of(OpId op) const { return plan_.ops[op]; }
-  at::ScalarType wanted(const OpPlan& op, const ArgPlan& arg, TensorId row, Precision p) const;
-  c10::IValue argument(const OpPlan& op, const ArgPlan& arg, Precision p, Call& call);
-  at::Tensor input(const OpPlan& op, const ArgPlan& arg, TensorId row, Precision p, Call& call);
   void run_call(OpId op, Precision p, Call& call);
   void execute(OpId op, Precision p, Call& call);
-  void keep(const OpPlan& op, Call& call);
   void fill_unwritten(OpId op);
   void edit_outputs(OpId op);
   std::vector<at::Tensor> given_to_stand_in(OpId op);
   void put_stand_in(OpId op, const std::vector<at::Tensor>& given);
   std::vector<at::Tensor> own_written(OpId op);
-  void isolate(const OpPlan& op, Call& call, StepOutcome& out) const;
   void substitute(OpId op, StepOutcome& out, bool isolated);
   void set_generator(OpId op) const;
   bool touches_mixed(const OpPlan& op) const;
@@ -99,6 +81,7 @@ class Machine {
   PerRow<OpRow, Precision> precision_;
   OpId first_changed_;  ///< from here on values may differ from the recorded ones
   SlotStore slots_;
+  CallValues values_{slots_};
 };
 
 }  // namespace nanquest::trace

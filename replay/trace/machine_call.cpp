@@ -1,5 +1,5 @@
-// Machine: an op's arguments, its call, and its returned values.
-#include "replay/trace/machine_call.h"
+// Machine: the call of an op.
+#include "replay/trace/machine.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
@@ -38,78 +38,14 @@ bool kept_for_backward(const SnapshotDoc& doc, const std::string& name, const Op
   return false;
 }
 
-bool same_place(const TensorRow& a, const TensorRow& b) {
-  return a.slot == b.slot && a.storage_offset == b.storage_offset && a.sizes == b.sizes &&
-         a.strides == b.strides;
-}
-
 }  // namespace
-
-at::ScalarType Machine::wanted(const OpPlan& op, const ArgPlan& arg, TensorId row, Precision p) const {
-  const at::ScalarType recorded = scalar_type_of(slots_.row(row).dtype);
-  return op.noise || arg.pinned ? recorded : target_type(recorded, p);
-}
-
-at::Tensor Machine::input(const OpPlan& op, const ArgPlan& arg, TensorId row, Precision p, Call& call) {
-  if (!row) return {};
-  const at::ScalarType want = wanted(op, arg, row, p);
-  if (!arg.written) return call.inputs.read(row, want);
-  for (const Call::Mutable& m : call.mutables)
-    if (same_place(slots_.row(m.row), slots_.row(row))) return m.tensor;
-  at::Tensor tensor = call.inputs.read(row, want);
-  if (call.isolated && call.inputs.holds(row, tensor)) tensor = tensor.clone();
-  call.mutables.push_back({row, tensor});
-  return tensor;
-}
 
 std::vector<c10::IValue> Machine::arguments(OpId op) {
   Call call{slots_};
   const OpPlan& plan = plan_of(op);
-  for (const ArgPlan& arg : plan.args) call.stack.push_back(argument(plan, arg, precision_of(op), call));
+  for (const ArgPlan& arg : plan.args)
+    call.stack.push_back(values_.argument(plan, arg, precision_of(op), call));
   return std::move(call.stack);
-}
-
-c10::IValue Machine::argument(const OpPlan& op, const ArgPlan& arg, Precision p, Call& call) {
-  using Kind = ArgPlan::Kind;
-  const auto tensor_of = [&](TensorId row) {
-    at::Tensor tensor = input(op, arg, row, p, call);
-    if (tensor.defined()) call.tensors.push_back(tensor);
-    return tensor;
-  };
-  switch (arg.kind) {
-    case Kind::constant:
-      if (arg.on_device && !slots_.device().is_cpu()) return slots_.device();
-      break;
-    case Kind::tensor:
-      return tensor_of(arg.rows[0]);  // an undefined one unchanged: many backward kernels refuse None
-    case Kind::tensors: {
-      c10::List<at::Tensor> list;
-      for (const TensorId row : arg.rows) list.push_back(tensor_of(row));
-      return list;
-    }
-    case Kind::optional_tensors: {
-      c10::List<std::optional<at::Tensor>> list;
-      for (const TensorId row : arg.rows) {
-        at::Tensor tensor = tensor_of(row);
-        list.push_back(tensor.defined() ? std::optional<at::Tensor>(std::move(tensor)) : std::nullopt);
-      }
-      return list;
-    }
-    case Kind::scalar_type:
-      if (op.noise) break;
-      return static_cast<std::int64_t>(target_type(static_cast<at::ScalarType>(arg.constant.toInt()), p));
-    case Kind::missing_dtype: {
-      // A factory without a dtype makes the default one, which ignores this run's precision.
-      if (p == Precision::as_recorded || op.noise || !op.factory || op.outputs.empty() || !op.outputs[0])
-        break;
-      const at::ScalarType recorded = scalar_type_of(slots_.row(op.outputs[0]).dtype);
-      if (!is_float(recorded)) break;
-      return static_cast<std::int64_t>(target_type(recorded, p));
-    }
-    case Kind::half_to_float:
-      return p == Precision::as_recorded ? arg.constant : c10::IValue(false);
-  }
-  return arg.constant;
 }
 
 void Machine::set_generator(OpId id) const {
@@ -162,53 +98,15 @@ void Machine::run_call(OpId id, Precision p, Call& call) {
     for (const TensorId row : arg.rows) {
       if (!row) continue;
       if (arg.written && !slots_.available(row)) slots_.allocate(row);
-      if (arg.written) slots_.widen(row, wanted(op, arg, row, p));
+      if (arg.written) slots_.widen(row, values_.wanted(op, arg, row, p));
       if (slots_.available(row)) (void)slots_.type(row), slots_.own(row);
     }
   }
   call.stack.reserve(op.args.size());
-  for (const ArgPlan& arg : op.args) call.stack.push_back(argument(op, arg, p, call));
+  for (const ArgPlan& arg : op.args) call.stack.push_back(values_.argument(op, arg, p, call));
   set_generator(id);
   execute(id, p, call);
   for (const c10::IValue& value : call.stack) flatten(value, call.returned);
-}
-
-void Machine::keep(const OpPlan& op, Call& call) {
-  for (const Call::Mutable& m : call.mutables)
-    if (!slots_.holds(m.row, m.tensor)) slots_.store(m.row, m.tensor);
-  for (std::size_t k = 0; k < call.returned.size() && k < op.outputs.size(); ++k) {
-    const TensorId row = op.outputs[k];
-    if (!row) continue;
-    at::Tensor tensor = call.returned[k];
-    if (!tensor.defined())
-      throw std::runtime_error("it returned an undefined tensor where it had returned values");
-    bool is_argument = false;  // already stored above
-    for (const Call::Mutable& m : call.mutables)
-      is_argument =
-          is_argument || (slots_.row(m.row).slot == slots_.row(row).slot && tensor.is_alias_of(m.tensor));
-    if (is_argument) continue;
-    if (!slots_.available(row))  // recorded as new memory: it must not share an argument's memory here
-      for (const at::Tensor& arg : call.tensors)
-        if (tensor.has_storage() && tensor.is_alias_of(arg)) tensor = tensor.clone();
-    slots_.bind(row, tensor);
-  }
-}
-
-void Machine::isolate(const OpPlan& op, Call& call, StepOutcome& out) const {
-  const auto find = [&](TensorId row) -> at::Tensor {
-    if (!row) return {};
-    for (std::size_t k = 0; k < op.outputs.size() && k < call.returned.size(); ++k)
-      if (op.outputs[k] == row) return call.returned[k];
-    for (const Call::Mutable& m : call.mutables)
-      if (same_place(slots_.row(m.row), slots_.row(row))) return m.tensor;
-    for (const Call::Mutable& m : call.mutables)
-      if (slots_.row(m.row).slot == slots_.row(row).slot) return m.tensor;
-    for (std::size_t k = 0; k < op.outputs.size() && k < call.returned.size(); ++k)
-      if (op.outputs[k] && same_place(slots_.row(op.outputs[k]), slots_.row(row))) return call.returned[k];
-    return {};
-  };
-  for (const TensorId row : op.outputs) out.outputs.push_back(find(row));
-  for (const TensorId row : op.written) out.written.push_back(find(row));
 }
 
 }  // namespace nanquest::trace

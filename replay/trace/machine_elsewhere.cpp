@@ -6,7 +6,7 @@
 #include "probe/tensor/tensor_scan.h"
 #include "replay/trace/attention.h"
 #include "replay/trace/dtype_map.h"
-#include "replay/trace/machine_call.h"
+#include "replay/trace/machine.h"
 #include "replay/trace/operators.h"
 
 namespace nanquest::trace {
@@ -21,7 +21,7 @@ bool Machine::belongs_elsewhere(OpId id) const {
 }
 
 void Machine::take(const OpPlan& op, Call& call, bool isolated, StepOutcome& out) {
-  isolated ? isolate(op, call, out) : keep(op, call);
+  isolated ? values_.isolate(op, call, out) : values_.keep(op, call);
   out.ran = true;
 }
 
@@ -32,8 +32,8 @@ bool Machine::compute_here(OpId id, Precision p, InputSlots& inputs, bool isolat
   op.noise = false;  // random numbers are drawn anew: in any precision
   std::vector<const TensorRow*> outputs;
   for (const TensorId output : op.outputs) outputs.push_back(output ? &slots_.row(output) : nullptr);
-  Call call{inputs, isolated, {}, {}, {}, {}};
-  for (const ArgPlan& arg : op.args) call.stack.push_back(argument(op, arg, p, call));
+  Call call{inputs, isolated};
+  for (const ArgPlan& arg : op.args) call.stack.push_back(values_.argument(op, arg, p, call));
   if (!compute_attention(row.name, op.handle->schema(), outputs, id.row() + 1, call.stack)) return false;
   for (const c10::IValue& value : call.stack) call.returned.push_back(value.toTensor());
   take(op, call, isolated, out);
@@ -46,7 +46,7 @@ bool Machine::run_rounded(OpId id, InputSlots& inputs, bool isolated, StepOutcom
   const OpPlan& op = plan_of(id);
   const bool writes = std::any_of(op.args.begin(), op.args.end(), [](const ArgPlan& a) { return a.written; });
   if (!op.on_device || !slots_.device().is_cpu() || op.noise || writes) return false;
-  Call call{inputs, isolated, {}, {}, {}, {}};
+  Call call{inputs, isolated};
   run_call(id, Precision::fp32, call);
   for (std::size_t k = 0; k < call.returned.size() && k < op.outputs.size(); ++k)
     if (op.outputs[k] && is_float(call.returned[k].scalar_type()))

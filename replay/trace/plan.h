@@ -43,7 +43,7 @@ struct TracePlan {
   PerRow<OpRow, OpPlan> ops;
   PerRow<Slot, SlotPlan> slots;
   /// What new memory that nobody has written is filled with in every run; empty: with what lies there.
-  std::optional<double> unwritten;
+  std::optional<double> unwritten = {};
 };
 
 /// Plans the whole doc, which must outlive the plan. Never fails: problems of an op are in its `problem`.

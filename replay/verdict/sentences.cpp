@@ -38,16 +38,19 @@ std::string effect_of(std::optional<PrecisionVerdict> precision) {
 
 }  // namespace
 
+std::string op_words(std::string_view op, std::string_view module, std::int32_t number) {
+  std::string text(op);
+  if (!module.empty()) text.append(" in ").append(module);
+  return number < 0 ? text : text + " (op " + std::to_string(number) + ")";
+}
+
 std::string blamed_text(const Blamed& b) {
-  std::string text = b.op.empty() ? "no op" : b.op;
-  if (!b.module.empty()) text += " in " + b.module;
-  if (b.index >= 0) text += " (op " + std::to_string(b.index) + ")";
+  const std::string text = op_words(b.op.empty() ? "no op" : b.op, b.module, b.index);
   return b.tensor.empty() ? text : b.tensor + ", first read by " + text;
 }
 
 std::string op_text(const RankCulprit& culprit) {
-  return culprit.op + (culprit.module.empty() ? "" : " in " + culprit.module) +
-         (culprit.pass.empty() ? "" : ", " + culprit.pass) +
+  return op_words(culprit.op, culprit.module) + (culprit.pass.empty() ? "" : ", " + culprit.pass) +
          (culprit.index < 0 ? "" : ", op " + std::to_string(culprit.index));
 }
 

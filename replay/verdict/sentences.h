@@ -1,11 +1,16 @@
 /// sentences: what a verdict says of its own proof, the same for terminal, Markdown and viewer.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "replay/verdict/verdict.h"
 
 namespace nanquest {
+
+/// "aten::addmm in blocks.1 (op 34)"; without a module that is "" and a number below 0.
+std::string op_words(std::string_view op, std::string_view module, std::int32_t number = -1);
 
 /// "aten::log in head (op 12)"; for an outside value its name and first reader.
 std::string blamed_text(const Blamed& blamed);

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from attached import BIN, PROGRAMS, AttachTest, main  # noqa: E402
+from attached import BIN, PACKAGE, PROGRAMS, AttachTest, main  # noqa: E402
 
 FLIPS = PROGRAMS / "flips.py"
 
@@ -17,6 +17,17 @@ class AuditTest(AttachTest):
         self.assert_exit(process)
         self.recorded_lines = [line for line in process.stderr.splitlines() if "recorded as asked" in line]
         return [line for line in process.stderr.splitlines() if "audit" in line]
+
+    def test_the_steps_of_files_by_their_names(self):
+        sys.path.insert(0, str(PACKAGE))
+        from nanquest.commands import beside
+        folder = self.scratch / "run" / "recordings"
+        folder.mkdir(parents=True)
+        for name in ("step-00000004.r0.h5", "step-00000131.r7.2.h5", "step-00000004.r0.replay.h5", "step-00000004.h5", "step-copy.r0.h5"):
+            (folder / name).touch()
+        found = beside.snapshots(str(self.scratch / "run"), "recordings")
+        self.assertEqual([(pathlib.Path(path).name, beside.step_of(path)) for path in found],
+                         [("step-00000004.r0.h5", 4), ("step-00000131.r7.2.h5", 131)])
 
     def left(self):
         return sorted(path.name for path in (self.scratch / "run" / "recordings").glob("*"))

@@ -44,11 +44,16 @@ const char* class_of(Sign sign) {
   return names[static_cast<int>(sign)];
 }
 
-/// ` class="right bad"`, or nothing.
+/// "right bad", or nothing.
 std::string classes(bool right, Sign sign) {
   const std::string mark = class_of(sign), side = right ? "right" : "";
-  if (mark.empty() && side.empty()) return "";
-  return " class=\"" + side + (mark.empty() || side.empty() ? "" : " ") + mark + "\"";
+  return side + (mark.empty() || side.empty() ? "" : " ") + mark;
+}
+
+/// ` class="bad"`, or nothing.
+std::string class_attribute(Sign sign) {
+  const std::string mark = class_of(sign);
+  return mark.empty() ? "" : " class=\"" + mark + "\"";
 }
 
 class Writer {
@@ -99,29 +104,27 @@ class Writer {
   void put_table(const PageTable& table) {
     if (!table.title.empty()) out_ += fmt::format("<h3>{}</h3>\n", escaped(table.title));
     if (table.rows.empty()) return;
-    out_ += "<div class=\"scroll\"><table><thead><tr>";
-    for (std::size_t c = 0; c < table.columns.size(); ++c)
-      out_ += fmt::format("<th{}>{}</th>", classes(table.columns[c].right, Sign::none),
-                          escaped(table.columns[c].title));
-    out_ += "</tr></thead><tbody>\n";
+    std::vector<html::Cell> cells;
+    for (const TextColumn& column : table.columns)
+      cells.push_back({escaped(column.title), classes(column.right, Sign::none)});
+    html::begin_table(out_, cells);
     for (const PageTable::Row& row : table.rows) {
       const std::string anchor = row.place ? anchor_of(*row.place) : "";
       // Links to a place go to its first row.
       const bool first = !anchor.empty() && named_.insert(anchor).second;
-      out_ += first ? fmt::format("<tr id=\"{}\">", escaped(anchor)) : "<tr>";
+      cells.clear();
       for (std::size_t c = 0; c < table.columns.size(); ++c) {
         const std::string cell = c < row.cells.size() ? row.cells[c] : "";
         // Rows that are a place need no link to themselves.
-        if (table.kind == PageTable::Kind::source) {
-          out_ += "<td class=\"code\">" + escaped(cell) + "</td>";
-          continue;
-        }
-        out_ += fmt::format("<td{}>{}</td>", classes(table.columns[c].right, c == 0 ? row.sign : Sign::none),
-                            row.place ? escaped(cell) : text(cell));
+        if (table.kind == PageTable::Kind::source)
+          cells.push_back({escaped(cell), "code"});
+        else
+          cells.push_back({row.place ? escaped(cell) : text(cell),
+                           classes(table.columns[c].right, c == 0 ? row.sign : Sign::none)});
       }
-      out_ += "</tr>\n";
+      html::add_row(out_, cells, first ? anchor : "");
     }
-    out_ += "</tbody></table></div>\n";
+    html::end_table(out_);
   }
 
   void put_picture(const char* title, const ReportPicture& picture) {
@@ -144,7 +147,7 @@ class Writer {
     if (!page.facts.empty()) {
       out_ += "<dl>\n";
       for (const Fact& fact : page.facts)
-        out_ += fmt::format("<dt>{}</dt><dd{}>{}</dd>\n", escaped(fact.label), classes(false, fact.sign),
+        out_ += fmt::format("<dt>{}</dt><dd{}>{}</dd>\n", escaped(fact.label), class_attribute(fact.sign),
                             text(fact.text));
       out_ += "</dl>\n";
     }

@@ -20,7 +20,7 @@ std::string origin_of_zeros(const Case& c, std::int32_t maker) {
   const OpRow* op = c.row(maker);
   if (!op) return "";
   const std::string name = plain_name(*op);
-  const std::string text = " That came from " + c.op_text(maker) + " (op " + std::to_string(maker) + ")";
+  const std::string text = " That came from " + c.op_with_number(maker);
   if (name == "_softmax" || name == "sigmoid" || name == "exp")
     return text +
            ": a probability that underflowed to zero (the difference of two logits was too large for the "

@@ -91,7 +91,7 @@ std::optional<Finding> difference(const Case& c, const at::Tensor& bad) {
     return std::nullopt;
   Finding f = finding(c.op_text(c.op_index()) + " takes a maximum of -Inf from -Inf in " +
                           count_text(count_true(bad), "element") + ", on the way to " +
-                          c.op_text(exponential) + " (op " + std::to_string(exponential) + ").",
+                          c.op_with_number(exponential) + ".",
                       count_true(bad));
   f.wanted.push_back(equal_infinities(c, c.op_index()));
   return f;

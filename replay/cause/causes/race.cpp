@@ -94,8 +94,7 @@ std::optional<Finding> changed_unseen(const Case& c) {
       std::all_of(made.begin(), made.end(), [](const StatsRow& s) { return s.non_finite() == 0; });
   if (!finite || c.healthy(run)) return std::nullopt;
   const std::string what = outside->name.empty() ? c.slot_text(outside->slot) : outside->name;
-  const std::string first = c.op_text(good.row()) + " (op " + std::to_string(good.row()) + ")",
-                    second = c.op_text(bad.row()) + " (op " + std::to_string(bad.row()) + ")";
+  const std::string first = c.op_with_number(good.row()), second = c.op_with_number(bad.row());
   Finding f;
   f.phase = c.graph().op(bad).phase;
   f.op = bad.row();
@@ -130,10 +129,8 @@ std::optional<Finding> examine_race(const Case& c, const Subject&) {
     Finding f;
     f.phase = c.op()->phase;  // finite when the step began
     f.source = "the bytes of that memory at two reads of one step, and no op that wrote between";
-    f.evidence.push_back({what + " read first by", c.op_text(torn->before.row()) + " (op " +
-                                                       std::to_string(torn->before.row()) + ")"});
-    f.evidence.push_back({"and with other bytes by",
-                          c.op_text(torn->after.row()) + " (op " + std::to_string(torn->after.row()) + ")"});
+    f.evidence.push_back({what + " read first by", c.op_with_number(torn->before.row())});
+    f.evidence.push_back({"and with other bytes by", c.op_with_number(torn->after.row())});
     f.evidence.push_back({"ops that wrote it between the two", "0"});
     f.evidence.push_back({"the step with the bytes of the first read throughout", "finite"});
     f.explanation = what + " changed while the step was reading it: " + c.op_text(torn->before.row()) +

@@ -141,14 +141,12 @@ std::optional<Finding> examine_uninitialized(const Case& c, const Subject&) {
     f.phase = c.op()->phase;
   }
   f.source = "the write ranges of the trace, and the step run with that memory filled otherwise";
-  f.evidence.push_back({"memory nobody had written, handed out by",
-                        c.op_text(maker.row()) + " (op " + std::to_string(maker.row()) + ")"});
+  f.evidence.push_back({"memory nobody had written, handed out by", c.op_with_number(maker.row())});
   f.evidence.push_back({"the step with that memory filled with NaN", "non-finite"});
   f.evidence.push_back({"the step with that memory filled with 0", with_zeros ? "finite" : "non-finite"});
   f.evidence.push_back({"the step with that memory filled with 1", with_ones ? "finite" : "non-finite"});
-  f.explanation = "Memory was read that nobody had written: " + c.op_text(maker.row()) + " (op " +
-                  std::to_string(maker.row()) +
-                  ") handed it out as it was, and the step's result hangs on what lay "
+  f.explanation = "Memory was read that nobody had written: " + c.op_with_number(maker.row()) +
+                  " handed it out as it was, and the step's result hangs on what lay "
                   "there by chance: finite with one filling, not with another.";
   f.advice =
       "Make the tensor with zeros (or full) instead of empty, or write all of it before it is read; "

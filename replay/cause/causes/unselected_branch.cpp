@@ -33,7 +33,7 @@ Finding finding(const Case& c, std::int32_t forward, const at::Tensor& mask, con
                         std::to_string(count_true(bad)) + " of " + std::to_string(count_true(bad))});
   f.evidence.push_back({"non-finite values in that op's forward result", std::to_string(in_forward)});
   f.explanation =
-      c.op_text(forward) + " (op " + std::to_string(forward) + ") computes " + count_text(n, "element") +
+      c.op_with_number(forward) + " computes " + count_text(n, "element") +
       " that the step throws away afterwards (by where, a mask or a maximum): the loss is the same "
       "whatever stands there. Backward sends them a gradient of exactly zero, but the derivative "
       "there is not finite, and zero times infinity is NaN.";

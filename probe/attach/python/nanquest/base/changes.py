@@ -1,9 +1,16 @@
-"""What `nanquest rehearse --set` may change in a program, as text and as data. Imports nothing heavy."""
+"""What `nanquest rehearse --set` may change in a program, as text and as data. Imports nothing heavy.
+
+The syntax, one for all programs that have --set, is read by nanquest-replay; what the keys mean in a program is said here.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
+import subprocess
+
+from . import programs
 
 GROUPS = ("lr", "weight_decay", "momentum", "beta1", "beta2", "eps")  # settings of an optimizer's parameter groups
 KNOWN = "lr, weight_decay, momentum, beta1, beta2, eps (=VALUE or =*FACTOR), warmup=STEPS, clip=NORM, precision=fp32, skip=STEP"
@@ -24,15 +31,11 @@ class Change:
         return dataclasses.asdict(self)
 
 
-def _number(name: str, text: str, factor: bool = False, strictly: bool = False) -> float:
-    try:
-        value = float(text.removeprefix("*") if factor else text)
-    except ValueError:
-        value = math.nan
-    if not (value > 0 if strictly else value >= 0) or math.isinf(value):
-        raise ValueError(
-            f"--set {name}={text}: {text.removeprefix('*' if factor else '')!r} is not a number {'above 0' if strictly else 'of at least 0'}"
-        )
+def _number(name: str, part: dict, strictly: bool = False) -> float:
+    value = math.nan if part["number"] is None else part["number"]
+    if not (value > 0 if strictly else value >= 0):
+        number = part["value"].removeprefix("*" if part["factor"] else "")
+        raise ValueError(f"--set {name}={part['value']}: {number!r} is not a number {'above 0' if strictly else 'of at least 0'}")
     return value
 
 
@@ -42,30 +45,43 @@ def _whole(name: str, text: str, least: int) -> int:
     return int(text)
 
 
-def parse(text: str) -> Change:
-    """The Change that "lr=*0.5,warmup=200" means; ValueError for anything else."""
-    change, last = Change(text), ""
-    for part in text.split(","):
-        name, equals, value = (word.strip() for word in part.partition("="))
-        if not equals and last == "skip":  # skip=3,4
-            name, value = last, name
-        elif not equals or name not in (*GROUPS, "warmup", "clip", "precision", "skip"):
-            raise ValueError(f"--set {text}: {part.strip()!r} is nothing that can be changed; known are {KNOWN}")
-        elif name == last or name in change.groups:
+def _parts_of(texts: tuple) -> list:
+    """For each text its settings, as nanquest-replay reads them: {"key", "value", "factor", "number"}."""
+    done = subprocess.run([*programs.command("nanquest-replay"), "settings", "--", *texts], text=True, capture_output=True, check=False)
+    if done.returncode:
+        line = (done.stderr.strip().splitlines() or [f"nanquest-replay ended with code {done.returncode}"])[-1]
+        raise ValueError(line.removeprefix("nanquest-replay: "))
+    return json.loads(done.stdout)
+
+
+def parse(*texts: str) -> list:
+    """The Changes that texts such as "lr=*0.5,warmup=200" mean; ValueError for anything else. programs.Missing if there is no
+    nanquest-replay, which reads them."""
+    return [_change(text, parts) for text, parts in zip(texts, _parts_of(texts))] if texts else []
+
+
+def _change(text: str, parts: list) -> Change:
+    change, seen = Change(text), set()
+    for part in parts:
+        name, value = part["key"].replace("-", "_"), part["value"]
+        if name not in (*GROUPS, "warmup", "clip", "precision", "skip"):
+            raise ValueError(f"--set {text}: {f'{name}={value}'!r} is nothing that can be changed; known are {KNOWN}")
+        if name in seen:
             raise ValueError(f"--set {text}: {name} is there twice; give each in a --set of its own")
-        last = name
+        seen.add(name)
+        if part["factor"] and name not in GROUPS:
+            raise ValueError(f"--set {name}={value}: only {', '.join(GROUPS)} can be multiplied")
         if name in GROUPS:
-            factor = value.startswith("*")
-            number = _number(name, value, factor)
-            if name.startswith("beta") and not factor and number >= 1:
+            number = _number(name, part)
+            if name.startswith("beta") and not part["factor"] and number >= 1:
                 raise ValueError(f"--set {name}={value}: {value!r} is not a number below 1")
-            change.groups[name] = ["*" if factor else "=", number]
+            change.groups[name] = ["*" if part["factor"] else "=", number]
         elif name == "warmup":
             change.warmup = _whole(name, value, 2)
         elif name == "clip":
-            change.clip = _number(name, value, strictly=True)
+            change.clip = _number(name, part, strictly=True)
         elif name == "skip":
-            change.skip = (*change.skip, _whole(name, value, 0))
+            change.skip = tuple(_whole(name, step, 0) for step in value.split(","))
         elif value == "fp32":
             change.fp32 = True
         else:

@@ -25,11 +25,6 @@ def start(run_dir: str, every: int, kept: tuple) -> beside.Beside:
     return beside.Beside("nanquest.commands.audit", os.path.abspath(run_dir), str(every), ",".join(map(str, kept)))
 
 
-def step_of(path: str) -> int:
-    """Of "step-00000200.r0.h5"."""
-    return int(os.path.basename(path)[len("step-") :].partition(".")[0])
-
-
 def findings(run_dir: str) -> list:
     """Rows of what audits found wrong, for `nanquest explain`."""
     rows = []
@@ -53,11 +48,11 @@ class Auditor:
 
     def files(self) -> list:
         found = beside.snapshots(self._run_dir, "recordings")
-        return [path for path in found if (step := step_of(path)) > 0 and step % self._every == 0]
+        return [path for path in found if (step := beside.step_of(path)) > 0 and step % self._every == 0]
 
     def work(self, new: list) -> None:
         """Audits the newest of them; a step takes longer to run again than the training takes for it."""
-        new = sorted(new, key=step_of)
+        new = sorted(new, key=beside.step_of)
         for path in new[:-WAITING]:
             self._left_out += 1
             self._remove(path)
@@ -72,7 +67,7 @@ class Auditor:
             found = json.loads(done.stdout)
             answer, text = found["answer"], found["text"]
         except (OSError, subprocess.TimeoutExpired, programs.Missing, ValueError, KeyError) as problem:
-            found, answer, text = None, UNKNOWN, f"step {step_of(path)}: UNKNOWN: {problem}"
+            found, answer, text = None, UNKNOWN, f"step {beside.step_of(path)}: UNKNOWN: {problem}"
         self._answers[answer] += 1
         if answer == SAME or (answer == UNKNOWN and self._answers[UNKNOWN] > 1):
             return self._remove(path)
@@ -83,7 +78,7 @@ class Auditor:
         return None
 
     def _remove(self, path: str) -> None:
-        if step_of(path) not in self._kept:
+        if beside.step_of(path) not in self._kept:
             os.unlink(path)
 
     def tell(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import select
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from ..base.say import say
 LOOK_EVERY = 0.5  # seconds
 PATIENCE = 15 * 60  # seconds for one file
 CLOCK = 0.1  # seconds that a file's time may be behind
+SNAPSHOT = re.compile(r"step-([0-9]+)\.r[0-9]+(?:\.[0-9]+)?\.h5")  # as parse_incident_name in probe/snapshot/run_dir.h
 
 
 class Beside:
@@ -52,7 +54,12 @@ def snapshots(run_dir: str, folder: str) -> list:
     found = []
     for below in ("", "process-*", "restart-*", os.path.join("restart-*", "process-*")):
         found += glob.glob(os.path.join(glob.escape(run_dir), below, folder, "step-*.h5"))
-    return sorted(path for path in found if not path.endswith(".replay.h5"))
+    return sorted(path for path in found if SNAPSHOT.fullmatch(os.path.basename(path)))
+
+
+def step_of(snapshot: str) -> int:
+    """The step of one of `snapshots`, by its name."""
+    return int(SNAPSHOT.fullmatch(os.path.basename(snapshot))[1])
 
 
 def replayed(*words: str) -> subprocess.CompletedProcess:

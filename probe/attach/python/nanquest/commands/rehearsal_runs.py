@@ -137,7 +137,7 @@ class Rehearsal:
 
     def _changes(self, unchanged: Trial) -> list:
         texts = self._options.set or [*DEFAULT, *(["precision=fp32"] if unchanged.low else []), f"skip={self._step}"]
-        return [changes.parse(text) for text in texts]
+        return changes.parse(*texts)
 
     def _check(self, unchanged: Trial) -> None:
         """Stops if the command never reached the step of the incident."""

@@ -152,8 +152,7 @@ def _rehearse(options) -> int:
     line, code = launcher.why_not(options.command, "rehearse SNAPSHOT")
     if line:
         raise Stop(line, code)
-    for text in options.set:
-        changes.parse(text)
+    changes.parse(*options.set)
     facts = _facts_of(options.snapshot)
     path = options.snapshot.removesuffix(".h5") + ".rehearsal.json"
     if not os.access(os.path.dirname(os.path.abspath(path)), os.W_OK):
