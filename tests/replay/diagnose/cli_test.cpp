@@ -220,6 +220,19 @@ TEST_F(Cli, HelpHasAnExampleAndVersionNamesWhatItIsBuiltFrom) {
     EXPECT_NE(version.out.find(part), std::string::npos) << version.out;
 }
 
+TEST_F(Cli, WhatSetMeansIsReadForPython) {
+  const Output read = replay("settings -- 'skip=3,4,weight_decay=*0.5' precision=fp32");
+  EXPECT_EQ(read.code, 0) << read.err;
+  EXPECT_EQ(read.out,
+            "[[{\"key\":\"skip\",\"value\":\"3,4\",\"factor\":false,\"number\":null},"
+            "{\"key\":\"weight-decay\",\"value\":\"*0.5\",\"factor\":true,\"number\":0.5}],"
+            "[{\"key\":\"precision\",\"value\":\"fp32\",\"factor\":false,\"number\":null}]]\n");
+  const Output refused = replay("settings -- lr");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_TRUE(refused.out.empty()) << refused.out;
+  EXPECT_NE(refused.err.find("--set lr has no value"), std::string::npos) << refused.err;
+}
+
 TEST_F(Cli, ReproMakesTheDirectoryItIsGiven) {
   const std::string directory = scratch_ / "new/directory";
   const Output o = replay("repro -o '" + directory + "' " + quoted_sample("div_zero", 1));
