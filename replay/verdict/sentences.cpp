@@ -38,7 +38,7 @@ std::string effect_of(std::optional<PrecisionVerdict> precision) {
 
 }  // namespace
 
-std::string op_words(std::string_view op, std::string_view module, std::int32_t number) {
+std::string op_words(std::string_view op, std::string_view module, std::int64_t number) {
   std::string text(op);
   if (!module.empty()) text.append(" in ").append(module);
   return number < 0 ? text : text + " (op " + std::to_string(number) + ")";

@@ -10,7 +10,7 @@
 namespace nanquest {
 
 /// "aten::addmm in blocks.1 (op 34)"; without a module that is "" and a number below 0.
-std::string op_words(std::string_view op, std::string_view module, std::int32_t number = -1);
+std::string op_words(std::string_view op, std::string_view module, std::int64_t number = -1);
 
 /// "aten::log in head (op 12)"; for an outside value its name and first reader.
 std::string blamed_text(const Blamed& blamed);
