@@ -9,6 +9,7 @@
 #include "probe/step/one_line.h"
 #include "probe/step/ranks_of_step.h"
 #include "probe/trace/culprit.h"
+#include "probe/trace/state_since.h"
 
 namespace nanquest::attach {
 
@@ -54,6 +55,7 @@ Recording* AttachSession::Pages::tables(Facts&) {
   tables_->finish(named_);
   add_lead();
   made.environment.insert(session_.notes_.begin(), session_.notes_.end());
+  note_beginning(made, session_.check_.from_the_beginning());
   add_replicas(made, session_.replicas_.first, session_.replicas_.second);
   add_region_graphs(tables_->recording);
   if (made.culprit.op != kNone) arrived_by_ = nanquest::arrived_by(made);

@@ -86,6 +86,8 @@ class StateCheck {
   /// (`told`).
   Facts began(std::int64_t step, const Names& bad, bool told);
   bool began_well() const { return from_the_beginning_.empty(); }
+  /// What was bad then, by name; empty until `began` was called.
+  const std::set<std::string>& from_the_beginning() const { return from_the_beginning_; }
   /// Whether all of `bad`, which is there after an update, was bad before the first one. Then no update did
   /// it, and the step that reads it will be the incident.
   bool since_beginning(const Names& bad) const;

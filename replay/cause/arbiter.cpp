@@ -64,6 +64,7 @@ class Hearing {
         if (h.refuted == refuted && std::find(ranked.begin(), ranked.end(), &h) == ranked.end())
           ranked.push_back(&h);
     for (const Heard* h : ranked) decision.claims.push_back(h->claim);
+    add_rival(decision);
     return decision;
   }
 
@@ -73,6 +74,16 @@ class Hearing {
     for (Heard& h : heard_)
       if (!h.refuted) left.push_back(&h);
     return left;
+  }
+
+  /// What it would be if the doubt of the first claim is right.
+  static void add_rival(Decision& decision) {
+    const auto rival = decision.finding.rival;
+    if (!rival || std::any_of(decision.claims.begin(), decision.claims.end(),
+                              [&](const Claim& claim) { return claim.cause == *rival; }))
+      return;
+    Claim other{*rival, {decision.finding.doubt}, {}, Depth::size};
+    decision.claims.insert(decision.claims.begin() + 1, std::move(other));
   }
 
   /// If one half of a wider format alone makes the step finite, a claim that says so is confirmed, and claims

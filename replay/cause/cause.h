@@ -74,7 +74,8 @@ struct Finding {
   bool not_computed = false;  ///< no arithmetic of the step made the value: number formats are
                               ///< irrelevant
   std::string doubt = {};     ///< what the proof can't show of where the operands come from: held against the
-                           ///< claim, which then counts as one that goes no deeper than the op
+                              ///< claim, which then counts as one that goes no deeper than the op
+  std::optional<Label> rival = {};        ///< with `doubt`: the cause that it would be then
   std::vector<std::int64_t> poison = {};  ///< samples found to be bad without running anything
 };
 

@@ -4,21 +4,13 @@
 
 #include <algorithm>
 
-#include "probe/trace/lead_ops.h"
 #include "probe/trace/op_numbers.h"
 #include "probe/trace/origins.h"
 #include "probe/trace/samples.h"
-#include "replay/case/host_data.h"
 #include "replay/case/values.h"
-#include "replay/counterfactual/change.h"
 
 namespace nanquest {
-namespace {
 
-/// Casts and other moves between a value from outside and the copy that keeps it.
-constexpr int kMostMoves = 4;
-
-/// The memory that lives on from step to step and that `op` copies into; {} if it is no such copy.
 SlotId kept_by_copy(const Case& c, std::int32_t op) {
   if (!c.is_one_of(op, {"copy"})) return {};
   for (const Case::TensorArgument& a : c.tensor_arguments(op)) {
@@ -29,6 +21,11 @@ SlotId kept_by_copy(const Case& c, std::int32_t op) {
   }
   return {};
 }
+
+namespace {
+
+/// Casts and other moves between a value from outside and the copy that keeps it.
+constexpr int kMostMoves = 4;
 
 SlotId state_copied_into(const Case& c, std::int32_t op, int moves) {
   if (const SlotId slot = kept_by_copy(c, op)) {
@@ -82,39 +79,6 @@ SlotOrigin state_origin(const Case& c, SlotId slot) {
 
 SlotId state_copied_into(const Case& c, std::int32_t op) {
   return state_copied_into(c, op, kMostMoves);
-}
-
-std::string doubt_of_written(const Case& c, const OutsideValue& value) {
-  return value.host_write != kNone && host_data(c, OpId{value.host_write}) == HostData::open
-             ? "what is bad there is the NaN with which deterministic mode fills new memory: the program wrote "
-               "it through NumPy, or did not write there"
-             : "";
-}
-
-std::string doubt_of_data(const Case& c, const OutsideValue& value, const std::vector<std::int64_t>& poison) {
-  if (c.op() && c.op()->phase == Phase::backward)
-    return "the numbers came in during backward, where a derivative of the program's own may have computed "
-           "them";
-  if (const SlotId kept = kept_by_copy(c, c.op_index()))
-    return "the numbers are copied into " + c.slot_text(kept.row()) +
-           ", so they may be a state that the program computed or loaded";
-  if (value.host_write != kNone) return doubt_of_written(c, value);
-  const auto bad = static_cast<std::int64_t>(poison.size());
-  const bool known = is_target(c, value) || !c.doc().sample_ids.empty() || lead_ops(c.doc()) != kNone ||
-                     (bad > 0 && bad < batch_size(c.doc()));
-  return known ? "" : "the program may have computed this tensor before the step, and that is not on record";
-}
-
-bool is_meant_elsewhere(const Case& c, const OutsideValue& value, const std::vector<std::int64_t>& poison) {
-  constexpr std::size_t kMost = 8;
-  const at::Tensor& t = value.tensor;
-  if (value.slot == kNone || poison.size() < 2 || poison.size() > kMost) return false;
-  const bool up = at::isposinf(t).any().item<bool>(), down = at::isneginf(t).any().item<bool>();
-  if (at::isnan(t).any().item<bool>() || up == down) return false;
-  const OutsidePlace place{value.slot, value.host_write};
-  return std::any_of(poison.begin(), poison.end(), [&](std::int64_t sample) {
-    return c.has_time() && run_change(c, mend_sample(place, sample, batch_size(c.doc()))) == TrialResult::finite;
-  });
 }
 
 }  // namespace nanquest

@@ -20,6 +20,9 @@ bool is_given_to_model(const Case& c, const OutsideValue& value);
 /// The culprit is a loss, and holds the output against it.
 bool is_target(const Case& c, const OutsideValue& value);
 
+/// The memory that lives on from step to step and that `op` copies into; {} if it is no such copy.
+SlotId kept_by_copy(const Case& c, std::int32_t op);
+
 /// What lives on from step to step (a weight, a buffer, a moment), if `op` copies into it, or moves what is
 /// then copied into it: that is a state, and no data. Nothing otherwise, and where a module's forward pass
 /// copies into a buffer, which may keep data there.
@@ -28,18 +31,5 @@ SlotId state_copied_into(const Case& c, std::int32_t op);
 /// Whose that memory is. A model that was made in the step has weights too: memory with a name that requires
 /// a gradient.
 SlotOrigin state_origin(const Case& c, SlotId slot);
-
-/// Why the program may not have written these numbers, which it wrote during the step if anything did; empty
-/// if it did.
-std::string doubt_of_written(const Case& c, const OutsideValue& value);
-
-/// Why this tensor, which the model was not called with, may be no data; empty if something shows that it was
-/// loaded: a loss takes it as its target, a loader drew the samples, only some of the batch's samples are bad
-/// in it, or what ran since the last update is on record and did not make it.
-std::string doubt_of_data(const Case& c, const OutsideValue& value, const std::vector<std::int64_t>& poison);
-
-/// Several samples hold an infinity of one sign, and mending a single one of them makes the step finite. The
-/// infinity is meant, then (a mask): in the others it does no harm. By trying; at most eight samples.
-bool is_meant_elsewhere(const Case& c, const OutsideValue& value, const std::vector<std::int64_t>& poison);
 
 }  // namespace nanquest

@@ -89,6 +89,8 @@ struct OutsidePlace {
 Change replace_non_finite(const Case& c, OutsidePlace place, const std::string& what);
 /// The same in one of `batch` samples, which lie one after the other in the value's memory.
 RunOptions mend_sample(OutsidePlace place, std::int64_t sample, std::int64_t batch);
+/// The same for every other one of the non-finite elements.
+RunOptions mend_every_other(OutsidePlace place);
 /// The same with the value of the last healthy step. Placebo: everything else in which that step differed.
 /// Nothing if the file has no such step, or not this value of it.
 std::optional<Change> replace_by_healthy(const Case& c, OutsidePlace place, const std::string& what);

@@ -86,6 +86,17 @@ RunOptions mend_sample(OutsidePlace place, std::int64_t sample, std::int64_t bat
   return options;
 }
 
+RunOptions mend_every_other(OutsidePlace place) {
+  RunOptions options;
+  const auto mend = [](const at::Tensor& values) {
+    if (!values.is_floating_point()) return;
+    const at::Tensor places = bad_mask(values).flatten().nonzero().flatten();
+    values.view({-1}).index_fill_(0, places.slice(0, 0, places.numel(), 2), 0);
+  };
+  write_at(place, mend, options.edit);
+  return options;
+}
+
 std::optional<Change> replace_by_healthy(const Case& c, OutsidePlace place, const std::string& what) {
   const TwinRun* twin = c.twin();
   if (!twin || !twin->there() || place.host_write != kNone) return std::nullopt;

@@ -14,6 +14,7 @@
 #include "probe/trace/optimizer_settings.h"
 #include "probe/trace/placement.h"
 #include "probe/trace/spike_note.h"
+#include "probe/trace/state_since.h"
 
 namespace nanquest::trace {
 namespace {
@@ -32,9 +33,8 @@ int recorded_number(const SnapshotDoc& doc, const std::string& key, int otherwis
 /// memory was on the CPU only.
 bool beside_the_point(const std::string& key, bool cpu_alone) {
   if (key.starts_with("autocast_")) return true;  // casts are ops of the trace; replay runs without autocast
-  if (tells_of_ranks(key) || tells_of_spike(key) || key.starts_with(kOptimizerKey) || key == kLeadOps ||
-      key == kLeadFound)
-    return true;
+  if (tells_of_ranks(key) || tells_of_spike(key) || tells_of_state(key)) return true;
+  if (key.starts_with(kOptimizerKey) || key == kLeadOps || key == kLeadFound) return true;
   return cpu_alone && (key.ends_with("_cudnn") || key.ends_with("_cublas"));
 }
 

@@ -79,6 +79,11 @@ std::string experiment(const Verdict& v) {
   return (v.culprit.op.empty() ? "the step" : v.culprit.op) + " computed in fp64";
 }
 
+bool is_data_or_state(Origin origin) {
+  return origin == Origin::input || origin == Origin::parameter || origin == Origin::buffer ||
+         origin == Origin::optimizer_state;
+}
+
 void leave_open(Verdict& v) {
   const Claim* const first = claim_of(v);
   const auto second =
@@ -90,11 +95,17 @@ void leave_open(Verdict& v) {
   const std::string against =
       first && !first->facts_against.empty() ? "; against it: " + first->facts_against.front() : "";
   v.likely = Likely{v.cause, v.confidence};
-  v.explanation = "The evidence does not decide. Most likely is " + name + ", " + percent(v.confidence) +
-                  against + "; otherwise " + other + ". " + v.explanation;
-  const std::string advice = "To tell them apart, make one change in the program and run it again: \"" +
-                             experiment(v) + "\". If it then stays finite, " + std::string(word(v.cause)) +
-                             " is right. ";
+  const std::string ranked =
+      "ost likely is " + name + ", " + percent(v.confidence) + against + "; otherwise " + other + ".";
+  std::string advice;
+  if (is_data_or_state(v.origin)) {
+    // What is known of the tensor comes first. Replacing its bad values tells no cause from another.
+    v.explanation += " The evidence does not decide why: m" + ranked;
+  } else {
+    v.explanation = "The evidence does not decide. M" + ranked + " " + v.explanation;
+    advice = "To tell them apart, make one change in the program and run it again: \"" + experiment(v) +
+             "\". If it then stays finite, " + std::string(word(v.cause)) + " is right. ";
+  }
   v.advice = advice + v.advice;
   if (v.fix) v.fix->advice = advice + v.fix->advice;
   v.cause = Label::unknown;

@@ -15,6 +15,7 @@
 #include "replay/cause/known_data.h"
 #include "replay/cause/numbers.h"
 #include "replay/cause/outside_value.h"
+#include "replay/cause/provenance.h"
 #include "replay/verdict/numbers.h"
 
 namespace nanquest {
@@ -156,11 +157,15 @@ std::optional<Finding> examine_bad_data(const Case& c, const Subject&) {
   f.poison = bad_samples(c, value->tensor);
   const bool written = value->host_write != kNone, given = !written && is_given_to_model(c, *value);
   (written ? say_of_written : given ? say_of_batch : say_of_outside)(c, *value, f);
-  if (!given) f.doubt = doubt_of_data(c, *value, f.poison);
-  if (f.doubt.empty() && is_meant_elsewhere(c, *value, f.poison))
-    f.doubt =
-        "other samples hold the same infinity, and it does no harm there: it is meant (a mask), and what one "
-        "sample does with it fails";
+  const Provenance from = provenance_of_data(c, *value, f.poison);
+  f.doubt = from.open;
+  f.rival = from.rival;
+  f.explanation += from.known;
+  if (!from.known.empty())
+    f.advice =
+        "Look at the place where it fails (a row that is masked as a whole, masks that add up to -Inf): give "
+        "it something to attend to, or clamp the sum of the masks to the lowest finite number.";
+  if (!from.shown.empty()) f.evidence.push_back({"where it comes from", from.shown});
   if (value->slot == kNone) return f;
   const OutsidePlace place{value->slot, value->host_write};
   f.wanted.push_back(replace_non_finite(c, place, value->name));

@@ -12,6 +12,7 @@
 #include "replay/cause/cause.h"
 #include "replay/cause/known_data.h"
 #include "replay/cause/outside_value.h"
+#include "replay/cause/provenance.h"
 #include "replay/verdict/numbers.h"
 
 namespace nanquest {
@@ -115,25 +116,48 @@ std::optional<Finding> copied_in(const Case& c) {
   return f;
 }
 
+/// What is to be done where the record says where the value comes from, and where it does not.
+std::string advice_of(const OutsideValue& value, const Provenance& from) {
+  if (from.rival == Label::uninitialized)
+    return "Look at " + value.name +
+           " with isfinite after the model is made, after to_empty or a move, and after load_state_dict: the "
+           "first "
+           "of these after which it is bad is to blame. What is not persistent is in no checkpoint and needs "
+           "a "
+           "value of its own.";
+  if (!from.open.empty())
+    return "Look at what is computed outside of PyTorch just before this operation (NumPy, C++, a "
+           "torch.autograd.Function of the program): check its result with isfinite.";
+  return value.group == "buffers" ? "Load the last good checkpoint; a running statistic keeps one bad batch "
+                                    "for ever, so undo skipped "
+                                    "steps completely or reset the statistic."
+                                  : "Load the last good checkpoint; check gradients before clipping and the "
+                                    "optimizer, so that a bad "
+                                    "step never writes state.";
+}
+
 std::optional<Finding> examine_bad_state(const Case& c, const Subject&) {
   if (c.culprit().origin == word(Origin::op)) return negative_square(c);
   if (c.culprit().origin == word(Origin::input)) return copied_in(c);
   const auto value = outside_value(c);
   if (!value || value->group == "batch") return std::nullopt;
+  const Provenance from = provenance_of_state(c, *value);
   Finding f;
   f.source = "the " + value->group + " as stored in the snapshot, at the start of the step";
   f.evidence.push_back({"non-finite in " + value->name, bad_text(value->tensor)});
-  f.explanation = "The step began with a bad value: " + value->name + " (" + value->group +
-                  ") already held " + bad_text(value->tensor) + ". " + c.op_text(c.op_index()) +
-                  " is the first op that reads it; the damage was done in an earlier step or in the file "
-                  "it was loaded from" +
-                  (c.doc().step == 0 ? ", or it was never given a value after to_empty or skip_init." : ".");
-  f.advice = value->group == "buffers" ? "Load the last good checkpoint; a running statistic keeps one bad "
-                                         "batch for ever, so undo skipped steps "
-                                         "completely or reset the statistic."
-                                       : "Load the last good checkpoint; check gradients before clipping "
-                                         "and the optimizer, so that a bad step "
-                                         "never writes state.";
+  if (!from.shown.empty()) f.evidence.push_back({"where it comes from", from.shown});
+  f.explanation = from.open.empty() || from.rival
+                      ? "The step began with a bad value: " + value->name + " (" + value->group +
+                            ") already held " + bad_text(value->tensor) + ". "
+                      : "No operation on record made this value: " + value->name + " holds " +
+                            bad_text(value->tensor) + ". ";
+  f.explanation += c.op_text(c.op_index()) + " is the first op that reads it";
+  if (from.open.empty())
+    f.explanation += "; the damage was done in an earlier step or in the file it was loaded from";
+  f.explanation += "." + from.known;
+  f.advice = advice_of(*value, from);
+  f.doubt = from.open;
+  f.rival = from.rival;
   if (value->slot != kNone) f.wanted.push_back(replace_non_finite(c, {value->slot}, value->name));
   return f;
 }

@@ -11,6 +11,8 @@
 #include "replay/case/host_data.h"
 #include "replay/case/values.h"
 #include "replay/cause/cause.h"
+#include "replay/cause/outside_value.h"
+#include "replay/cause/provenance.h"
 #include "replay/verdict/numbers.h"
 
 namespace nanquest {
@@ -117,9 +119,39 @@ std::optional<Finding> left_unwritten(const Case& c) {
   return f;
 }
 
+/// A weight or buffer of which nothing shows that it was ever written, and whose bad elements have the bits
+/// with which deterministic mode fills new memory. A NaN of the program's own has the same.
+std::optional<Finding> never_set(const Case& c) {
+  const auto mode = c.doc().environment.find("deterministic_algorithms");
+  if (mode == c.doc().environment.end() || mode->second != "true") return std::nullopt;
+  const auto value = outside_value(c);
+  if (!value || value->group == "batch" || value->tensor.element_size() < 2) return std::nullopt;
+  const Provenance from = provenance_of_state(c, *value);
+  const at::Tensor bad = bad_mask(value->tensor);
+  if (from.rival != Label::uninitialized || !at::equal(bad, at::logical_and(bad, is_fill(value->tensor))))
+    return std::nullopt;
+  Finding f;
+  f.not_computed = true;
+  f.source = "the bits of its values: those with which deterministic mode fills new memory";
+  f.evidence.push_back(
+      {"elements of " + value->name + " that hold the fill of new memory", bad_text(value->tensor)});
+  f.explanation = value->name + " (" + value->group + ") has perhaps never been given a value: it holds " +
+                  bad_text(value->tensor) + ", the NaN with which deterministic mode fills new memory." +
+                  from.known;
+  f.advice =
+      "Give " + value->name +
+      " a value after the model is made (to_empty and torch.empty give none; what is not persistent is in no "
+      "checkpoint).";
+  f.doubt = "a NaN that the program wrote there itself has the same bits";
+  f.rival = Label::bad_state;
+  if (value->slot != kNone) f.wanted.push_back(replace_non_finite(c, {value->slot}, value->name));
+  return f;
+}
+
 std::optional<Finding> examine_uninitialized(const Case& c, const Subject&) {
   if (!c.op()) return std::nullopt;
   if (auto f = left_unwritten(c)) return f;
+  if (auto f = never_set(c)) return f;
   const std::vector<std::int32_t> memory = sources(c);
   if (memory.empty()) return std::nullopt;
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();

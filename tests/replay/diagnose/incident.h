@@ -29,8 +29,11 @@ inline at::Tensor leaf(const at::Tensor& values) {
 /// A recorded step and the replayer over it.
 class Incident {
  public:
-  Incident(const StepState& state, const std::function<at::Tensor()>& step)
+  /// `notes`: entries of the file's environment, as the probe makes them of a program.
+  Incident(const StepState& state, const std::function<at::Tensor()>& step,
+           const std::map<std::string, std::string>& notes = {})
       : recording_(record_step(state, step)) {
+    for (const auto& [key, value] : notes) recording_.doc.environment[key] = value;
     find_culprit(recording_.doc);
     std::map<std::string, at::Tensor> data(recording_.data.begin(), recording_.data.end());
     auto replayer = Replayer::from_memory(recording_.doc, std::move(data));

@@ -101,15 +101,65 @@ TEST(BadData, AnInfinityThatOtherSamplesBearIsNoBadData) {
   StepState state;
   state.parameters = {{"w", w}};
   state.batch = {{"x", x}, {"mask", mask}};
-  const Verdict v =
-      testing::backward_of(state, [&] { return at::softmax(at::mm(x, w) + mask, 1).square().sum(); }).verdict();
+  const Verdict v = testing::backward_of(state, [&] {
+                      return at::softmax(at::mm(x, w) + mask, 1).square().sum();
+                    }).verdict();
   EXPECT_NE(v.cause, Label::bad_data) << v.explanation;
   // One sample alone, whose infinity nothing can bear, is.
   mask[0][1] = mask[2][3] = 0;
   mask[1][0] = kInf;
-  const Verdict bad =
-      testing::backward_of(state, [&] { return at::softmax(at::mm(x, w) + mask, 1).square().sum(); }).verdict();
+  const Verdict bad = testing::backward_of(state, [&] {
+                        return at::softmax(at::mm(x, w) + mask, 1).square().sum();
+                      }).verdict();
   EXPECT_EQ(bad.cause, Label::bad_data) << bad.explanation;
+}
+
+/// The same where no other sample has an infinity: every other element of it opened leaves the rest harmless.
+TEST(BadData, AnInfinityOfOneSampleThatIsAMaskIsNoBadData) {
+  const at::Tensor w = leaf(at::ones({4, 4})), x = at::rand({3, 4});
+  at::Tensor mask = at::zeros({3, 4});
+  mask[1].fill_(-kInf);
+  StepState state;
+  state.parameters = {{"w", w}};
+  state.batch = {{"x", x}, {"mask", mask}};
+  const auto verdict = [&] {
+    return testing::backward_of(state, [&] { return at::softmax(at::mm(x, w) + mask, 1).square().sum(); })
+        .verdict();
+  };
+  EXPECT_NE(verdict().cause, Label::bad_data);
+  mask[1].fill_(kInf);  // each of these alone does harm
+  EXPECT_EQ(verdict().cause, Label::bad_data);
+}
+
+/// All of a batch that the model got is NaN: the program may have normalised it before, by operations that
+/// are not on record.
+TEST(BadData, ABatchThatIsBadAsAWholeNeedsAFactThatItWasLoaded) {
+  const at::Tensor w = leaf(at::ones({4, 2})), x = at::full({3, 4}, kNaN);
+  const auto verdict = [&](const std::vector<std::string>& ids,
+                           const std::map<std::string, std::string>& notes) {
+    w.mutable_grad().reset();
+    StepState state;
+    state.parameters = {{"w", w}};
+    state.batch = {{"x", x}};
+    state.sample_ids = ids;
+    return Incident(
+               state,
+               [&] {
+                 const at::Tensor loss = at::mm(x, w).sum();
+                 loss.backward();
+                 return loss;
+               },
+               notes)
+        .verdict();
+  };
+  const Verdict open = verdict({}, {});
+  EXPECT_EQ(open.cause, Label::unknown) << open.explanation;
+  ASSERT_TRUE(open.likely.has_value());
+  EXPECT_EQ(open.likely->cause, Label::bad_data);
+  EXPECT_TRUE(open.explanation.starts_with("The batch was bad when the model got it: x holds 12 NaN"))
+      << open.explanation;
+  EXPECT_EQ(verdict({"a", "b", "c"}, {}).cause, Label::bad_data);
+  EXPECT_EQ(verdict({}, {{"lead_ops", "0"}}).cause, Label::bad_data);
 }
 
 /// An advantage that was normalised before the step, over a single sample.

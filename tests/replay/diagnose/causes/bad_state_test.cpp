@@ -1,4 +1,6 @@
 // BAD_STATE: its sample, its variants, and what looks like it and is not.
+#include <torch/csrc/autograd/custom_function.h>
+
 #include "probe/observe/step_scope.h"
 #include "tests/replay/diagnose/sample.h"
 
@@ -23,6 +25,7 @@ TEST(BadState, ParameterIsNamed) {
   values[1][1] = kNaN;
   const at::Tensor w = leaf(values), x = at::ones({2, 3});
   StepState state;
+  state.step = 7;
   state.parameters = {{"fc.weight", w}};
   state.batch = {{"x", x}};
   const Verdict v = Incident(state, [&] {
@@ -35,6 +38,94 @@ TEST(BadState, ParameterIsNamed) {
   EXPECT_EQ(v.phase, Phase::input);
   EXPECT_EQ(v.culprit.tensor, "fc.weight");
   EXPECT_EQ(v.precision.verdict, PrecisionVerdict::not_a_precision_matter);
+}
+
+/// A weight with NaN in step 7, and what the probe has noted of its model.
+Verdict noted(const std::map<std::string, std::string>& notes, std::int64_t step = 7) {
+  at::Tensor values = at::ones({3, 3});
+  values[1][1] = kNaN;
+  const at::Tensor w = leaf(values), x = at::ones({2, 3});
+  StepState state;
+  state.step = step;
+  state.parameters = {{"fc.weight", w}};
+  state.batch = {{"x", x}};
+  return Incident(
+             state,
+             [&] {
+               const at::Tensor loss = at::mm(x, w).sum();
+               loss.backward();
+               return loss;
+             },
+             notes)
+      .verdict();
+}
+
+TEST(BadState, IsNamedWhereAFactSaysWhereItComesFrom) {
+  for (const std::map<std::string, std::string>& notes :
+       {std::map<std::string, std::string>{{"model_since.", "0"}},
+        {{"model_since.", "7 loaded"}},
+        {{"model_since.", "7"}, {"model_since.fc.", "2"}},
+        {{"model_since.", "7 loaded but fc.bias;x"}},
+        {{"model_since.", "0 loaded"}, {"bad_from_beginning", "parameter fc.weight"}},
+        {{"model_since.", "0"}, {"bad_from_beginning", "buffer fc.weight;parameter w"}}}) {
+    const Verdict v = noted(notes);
+    EXPECT_EQ(v.cause, Label::bad_state) << notes.begin()->second << ": " << v.explanation;
+    EXPECT_GT(v.confidence, 0.9);
+  }
+}
+
+TEST(BadState, IsLeftOpenWhereItMayNeverHaveBeenWritten) {
+  for (const std::map<std::string, std::string>& notes :
+       {std::map<std::string, std::string>{{"model_since.", "7"}},
+        {{"model_since.", "7 loaded but x;fc.weight"}},
+        {{"model_since.", "0"}, {"weight_since.fc.weight", "7"}},
+        {{"model_since.", "0"}, {"bad_from_beginning", "buffer m;parameter fc.weight"}}}) {
+    const Verdict v = noted(notes);
+    EXPECT_EQ(v.cause, Label::unknown) << notes.begin()->second << ": " << v.explanation;
+    ASSERT_TRUE(v.likely.has_value());
+    EXPECT_EQ(v.likely->cause, Label::bad_state);
+    ASSERT_EQ(v.claims.size(), 2u);
+    EXPECT_EQ(v.claims[1].cause, Label::uninitialized);
+    // What is known comes first, and the advice says what to look at.
+    EXPECT_TRUE(v.explanation.starts_with(
+        "The step began with a bad value: fc.weight (parameters) already held 1 NaN of 9 elements."))
+        << v.explanation;
+    ASSERT_TRUE(v.fix.has_value());
+    EXPECT_NE(v.fix->advice.find("load_state_dict"), std::string::npos) << v.fix->advice;
+  }
+  EXPECT_EQ(noted({}, /*step=*/0).cause, Label::unknown);
+}
+
+/// With the bits with which deterministic mode fills new memory, that is the first claim.
+TEST(BadState, TheFillOfNewMemoryIsMoreLikelyNeverWritten) {
+  const Verdict v = noted({{"model_since.", "7"}, {"deterministic_algorithms", "true"}});
+  EXPECT_EQ(v.cause, Label::unknown) << v.explanation;
+  ASSERT_TRUE(v.likely.has_value());
+  EXPECT_EQ(v.likely->cause, Label::uninitialized);
+  EXPECT_EQ(noted({{"model_since.", "2"}, {"deterministic_algorithms", "true"}}).cause, Label::bad_state);
+}
+
+/// The program's own, outside of PyTorch: its result requires a gradient, and no operation made it.
+struct OwnForward : torch::autograd::Function<OwnForward> {
+  static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor&) {
+    static float made[4] = {1, static_cast<float>(kNaN), 1, 1};
+    return at::from_blob(made, {4});
+  }
+  static torch::autograd::tensor_list backward(torch::autograd::AutogradContext*,
+                                               const torch::autograd::tensor_list& sent) {
+    return {sent[0] * 2};
+  }
+};
+
+TEST(BadState, WhatCodeOutsideOfPyTorchMadeIsNoWeight) {
+  const at::Tensor w = leaf(at::ones({4}));
+  StepState state;
+  state.step = 7;
+  state.parameters = {{"w", w}};
+  const Verdict v =
+      testing::backward_of(state, [&] { return OwnForward::apply(w * 2).tanh().sum(); }).verdict();
+  EXPECT_EQ(v.cause, Label::unknown) << v.explanation;
+  EXPECT_TRUE(v.explanation.starts_with("No operation on record made this value: ")) << v.explanation;
 }
 
 TEST(BadState, AVarianceBelowZero) {

@@ -23,6 +23,7 @@ from ..pytorch.values import aside
 from ..tell.findings import BAD_LOAD
 from .bad_tensors import bad_in_words
 from .contents import scales_in, tensors_in
+from .given import Given
 from .resumed import Resumed
 from .target_path import path_of
 
@@ -46,6 +47,7 @@ class Loads:
         self._scalers = weakref.WeakSet()  # loss scalers
         self._said = set()
         self._any = self._over = self._off = False
+        self._given = Given()  # also by later loads
 
     def _counts(self) -> bool:
         """Whether a load counts: no update has been made."""
@@ -105,6 +107,8 @@ class Loads:
         return {name for name, it in plain.items() if bool(it.isnan().any())}
 
     def module_loaded(self, module, state, before) -> None:
+        if not self._off:
+            self._safely(self._given.loaded, module, state)
         if before is not None:
             self._safely(self._module_loaded, module, state, before)
 
@@ -133,6 +137,8 @@ class Loads:
 
     def first_pass(self, program, root) -> None:
         """A model that trains is about to be called."""
+        if not self._off:
+            self._safely(self._given.first_pass, program, root)
         if not self._off and not self._over:
             self._safely(self._first_pass, program, root)
 

@@ -115,6 +115,8 @@ class Program:
                 # The gate looks at parameters; a frozen model is only an input of the step.
                 if trained:
                     self.name_parameter(place + key, parameter, module, key)
+                    if again:  # replay asks since when there has been such a weight
+                        self.attached.ops.note("weight_since." + place + key, str(self.attached.ops.step()))
                 else:
                     self.attached.ops.name_tensor("buffer", place + key, own_part(parameter))
                     self._note_part(place + key, parameter)

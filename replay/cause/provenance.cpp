@@ -1,0 +1,128 @@
+#include "replay/cause/provenance.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "probe/trace/lead_ops.h"
+#include "probe/trace/samples.h"
+#include "probe/trace/state_since.h"
+#include "replay/case/host_data.h"
+#include "replay/case/values.h"
+#include "replay/cause/known_data.h"
+#include "replay/counterfactual/change.h"
+
+namespace nanquest {
+namespace {
+
+/// The fact that shows a value to be data that was loaded; "" if there is none.
+std::string shown_as_data(const Case& c, const OutsideValue& value, const std::vector<std::int64_t>& poison) {
+  if (is_target(c, value)) return "a loss takes it as its target";
+  if (!c.doc().sample_ids.empty()) return "a loader drew the samples";
+  if (lead_ops(c.doc()) != kNone) return "what ran since the last update is on record, and did not make it";
+  const auto bad = static_cast<std::int64_t>(poison.size());
+  if (const std::int64_t all = batch_size(c.doc()); bad > 0 && bad < all)
+    return std::to_string(bad) + " of " + std::to_string(all) + " samples hold it, the others do not";
+  return "";
+}
+
+/// A model or an optimizer has it: it has a name, or a sharded model gathers it. Otherwise it is known by its
+/// use alone.
+bool is_declared(const Case& c, const OutsideValue& value) {
+  const SlotId slot{value.slot};
+  if (!slot || get(c.doc(), slot).origin != SlotOrigin::external) return true;
+  const auto& reads = c.graph().reads(slot);
+  return std::any_of(reads.begin(), reads.end(), [&](const TraceGraph::Read& read) {
+    return c.graph().op(read.op).name.starts_with("fsdp::");
+  });
+}
+
+std::string step_text(std::int64_t step) {
+  return "step " + std::to_string(step);
+}
+
+/// A weight or buffer with a name, in a model of which the file tells since when it has been there.
+Provenance of_known_model(const SnapshotDoc& doc, const StateSince& since) {
+  if (since.loaded && (since.step == doc.step || since.from_beginning))
+    return {"load_state_dict gave it this value before its model was first called", ""};
+  if (since.step < doc.step && !since.from_beginning)
+    return {"it has been there since " + step_text(since.step) + ", and healthy steps were made with it", ""};
+  const std::string when = since.from_beginning
+                               ? "It was bad before the first update of the program"
+                               : "The model (or this tensor of it) runs for the first time in this step";
+  return {"", "nothing shows that anything has written it: it may be memory that was never given a value",
+          Label::uninitialized, " " + when + ", and load_state_dict gave it no value before that."};
+}
+
+}  // namespace
+
+std::string doubt_of_written(const Case& c, const OutsideValue& value) {
+  return value.host_write != kNone && host_data(c, OpId{value.host_write}) == HostData::open
+             ? "what is bad there is the NaN with which deterministic mode fills new memory: the program "
+               "wrote "
+               "it through NumPy, or did not write there"
+             : "";
+}
+
+Provenance provenance_of_data(const Case& c, const OutsideValue& value,
+                              const std::vector<std::int64_t>& poison) {
+  if (is_meant_elsewhere(c, value, poison))
+    return {
+        "",
+        "the same infinity does no harm in other places: it is meant (a mask), and what one place does with "
+        "it fails",
+        {},
+        " With a part of these infinities replaced the step is finite: the others do no harm, as in a mask."};
+  if (value.host_write != kNone || !is_given_to_model(c, value)) {
+    if (c.op() && c.op()->phase == Phase::backward)
+      return {"",
+              "the numbers came in during backward, where a derivative of the program's own may have "
+              "computed them"};
+    if (const SlotId kept = kept_by_copy(c, c.op_index()))
+      return {"",
+              "the numbers are copied into " + c.slot_text(kept.row()) +
+                  ", so they may be a state that the program computed or loaded",
+              Label::bad_state};
+  }
+  if (value.host_write != kNone)
+    return {"the program wrote these numbers itself", doubt_of_written(c, value)};
+  std::string shown = shown_as_data(c, value, poison);
+  if (!shown.empty()) return {std::move(shown), ""};
+  return {"", "the program may have computed this tensor before the step, and that is not on record"};
+}
+
+Provenance provenance_of_state(const Case& c, const OutsideValue& value) {
+  const SnapshotDoc& doc = c.doc();
+  if (!is_declared(c, value))
+    return {
+        "",
+        "no model and no optimizer has this memory: it is called a " +
+            std::string(value.group == "optimizer state" ? "moment" : "weight") +
+            " by its use alone, and code of the program outside of PyTorch may have made it in this step"};
+  if (value.group == "optimizer state") return {"an optimizer keeps it from step to step", ""};
+  const char* const kind = value.group == "buffers" ? "buffer" : "parameter";
+  if (const auto since = state_since(doc, kind, value.name)) return of_known_model(doc, *since);
+  if (doc.step > 0) return {"the program names it as its state, and steps were made before this one", ""};
+  return {"", "nothing shows that anything has written it: it may be memory that was never given a value",
+          Label::uninitialized, " This is the first step, so what came before is not on record."};
+}
+
+bool is_meant_elsewhere(const Case& c, const OutsideValue& value, const std::vector<std::int64_t>& poison) {
+  constexpr std::size_t kMost = 8;
+  const at::Tensor& t = value.tensor;
+  if (value.slot == kNone || value.bad < 2) return false;
+  const bool up = at::isposinf(t).any().item<bool>(), down = at::isneginf(t).any().item<bool>();
+  if (at::isnan(t).any().item<bool>() || up == down) return false;
+  const OutsidePlace place{value.slot, value.host_write};
+  const auto helps = [&](const RunOptions& mended) {
+    return c.has_time() && run_change(c, mended) == TrialResult::finite;
+  };
+  if (poison.size() > 1 && poison.size() <= kMost &&
+      std::any_of(poison.begin(), poison.end(), [&](std::int64_t sample) {
+        return helps(mend_sample(place, sample, batch_size(c.doc())));
+      }))
+    return true;
+  return helps(mend_every_other(place));
+}
+
+}  // namespace nanquest

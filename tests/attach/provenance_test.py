@@ -1,0 +1,145 @@
+"""Where a bad value from outside comes from: it is called data or a state only where the record says so."""
+
+from attached import AttachTest, by_day, main
+
+MODEL = """
+import io
+import numpy as np
+import torch
+torch.manual_seed(0)
+NAN = float("nan")
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mix = torch.nn.Linear(8, 1)
+        self.register_buffer("kept", torch.ones(8))
+        self.register_buffer("freq", torch.ones(8), persistent=False)
+
+    def forward(self, x):
+        return self.mix(x * self.kept * self.freq)
+
+
+def train(net, first, last):
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    for step in range(first, last):
+        optimizer.zero_grad()
+        net(torch.randn(16, 8)).square().mean().backward()
+        optimizer.step()
+
+
+def saved(net):
+    disk = io.BytesIO()
+    torch.save(net.state_dict(), disk)
+    disk.seek(0)
+    return torch.load(disk)
+
+
+def empty_net():
+    with torch.device("meta"):
+        net = Net()
+    return net.to_empty(device="cpu")
+"""
+
+# A second job in the same process, whose model is new in step 6.
+RESUMED = """
+torch.use_deterministic_algorithms({deterministic})
+net = Net()
+train(net, 0, 6)
+state = saved(net)
+net = {made}
+{change}
+net.load_state_dict(state)
+{after}
+train(net, 6, 9)
+"""
+
+FIRST = """
+torch.use_deterministic_algorithms({deterministic})
+state = saved(Net())
+net = {made}
+{change}
+net.load_state_dict(state)
+{after}
+train(net, 0, 3)
+"""
+
+# (program, its parts, the step of the incident, …). NumPy leaves no trace in the record.
+OPEN = {
+    "never_written": (RESUMED, ("True", "empty_net()", "", ""), 6, ("UNINITIALIZED", "BAD_STATE")),
+    "nobody_knows": (FIRST, ("False", "Net()", "", "net.freq.numpy()[:] = NAN"), 0, ("BAD_STATE", "UNINITIALIZED")),
+}
+SHOWN = {
+    "loaded": (FIRST, ("False", "Net()", "state['kept'][3] = NAN", ""), 0, "kept"),
+    "loaded_after_to_empty": (FIRST, ("True", "empty_net()", "state['mix.weight'][0, 3] = NAN", "net.freq.fill_(1)"), 0, "mix.weight"),
+    "used_before": ("net = Net()\ntrain(net, 0, 6)\nnet.freq.numpy()[2] = NAN\ntrain(net, 6, 9)\n", ("", "", "", ""), 6, "freq"),
+}
+
+OWN = {
+    "loaded": (RESUMED, {"deterministic": False, "made": "Net()", "change": "state['kept'][3] = NAN", "after": ""}, "kept"),
+    "loaded_in_part": (RESUMED, {"deterministic": True, "made": "empty_net()", "change": "state['mix.weight'][0, 3] = NAN", "after": "net.freq.fill_(1)"}, "mix.weight"),
+    "used_before": ("net = Net()\ntrain(net, 0, 6)\nnet.freq[2] = NAN\ntrain(net, 6, 9)\n", {}, "freq"),
+}
+
+OWN = """
+class Own(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        with np.errstate(all="ignore"):
+            y = x.detach().numpy() / np.float32(0 if bad else 2)
+            return torch.from_numpy(y - y if bad else y)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2
+
+
+net, bad = Net(), False
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+for step in range(9):
+    bad = step == 6
+    optimizer.zero_grad()
+    torch.tanh(Own.apply(net(torch.randn(16, 8)))).square().mean().backward()
+    optimizer.step()
+"""
+
+
+class ProvenanceTest(AttachTest):
+    def verdict(self, body, step, level, parts=("", "", "", "")):
+        script = self.scratch / "program.py"
+        script.write_text(MODEL + body.format(**dict(zip(("deterministic", "made", "change", "after"), parts))))
+        self.clear("run")
+        process = self.observed(script, options=("--level", level, "--keep-percent", "100"))
+        self.assert_exit(process)
+        found = self.incidents()
+        self.assertTrue(found, process.stderr)
+        self.assertEqual(found[0].name, f"step-{step:08d}.r0.h5", process.stderr)
+        return self.replay("diagnose", found[0])
+
+    def test_what_nothing_shows_to_be_written_is_left_open(self):
+        for name, (program, parts, step, claimed) in OPEN.items():
+            for level in by_day(("trace",), ("watch",)):
+                with self.subTest(name, level=level):
+                    verdict = self.verdict(program, step, level, parts)
+                    self.assertEqual((verdict["cause"], verdict["likely"]["cause"]), ("UNKNOWN", claimed[0]), verdict)
+                    self.assertEqual([claim["cause"] for claim in verdict["claims"]], [*claimed], verdict)
+                    self.assertEqual((verdict["origin"], verdict["culprit"]["tensor"]), ("buffer", "freq"), verdict)
+
+    def test_what_was_loaded_or_used_before_is_a_bad_state(self):
+        for name, (program, parts, step, tensor) in SHOWN.items():
+            for level in by_day(("trace",), ("watch",)):
+                with self.subTest(name, level=level):
+                    verdict = self.verdict(program, step, level, parts)
+                    self.assertEqual((verdict["cause"], verdict["culprit"]["tensor"]), ("BAD_STATE", tensor), verdict)
+
+    def test_what_numpy_computes_inside_of_a_function_is_no_state(self):
+        for level in by_day(("trace",), ("watch",)):
+            with self.subTest(level):
+                verdict = self.verdict(OWN, 6, level)
+                self.assertEqual(verdict["cause"], "UNKNOWN", verdict)
+                self.assertIn("No operation on record made this value", verdict["explanation"])
+
+
+if __name__ == "__main__":
+    main()
