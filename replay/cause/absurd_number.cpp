@@ -97,6 +97,11 @@ std::optional<Reason> why_absurd(const Case& c, std::int32_t at, const Number& n
   const bool update = c.row(at)->phase == Phase::optimizer;
   const std::string argument = role_of(c, at, n);
   const bool division = (op == "div" || op == "true_divide") && (n.name == "other" || n.name == "scalar");
+  if (division && n.value == 0 && update && divides_a_moment(c, at))
+    return Reason{"the bias correction 1 - beta^t (" + argument + ")",
+                  "it is 0: a beta of 1, or no step counted", 0.1};
+  // What else was computed went wrong in an operation, which another cause explains.
+  if (n.computed) return std::nullopt;
   const bool multiplication = op == "mul" && (n.name == "other" || n.name == "self");
   // In other ops these names may stand for a number that is written.
   const bool factor =
@@ -124,9 +129,6 @@ std::optional<Reason> why_absurd(const Case& c, std::int32_t at, const Number& n
   if (n.name == "eps" && n.value < 0) return Reason{argument, "an epsilon below 0 protects nothing", 1e-5};
   if ((n.name == "beta1" || n.name == "beta2") && (n.value >= 1 || n.value < 0))
     return Reason{argument, "a beta must lie in [0, 1): with 1 the bias correction 1 - beta^t is 0", 0.9};
-  if (division && n.value == 0 && update && divides_a_moment(c, at))
-    return Reason{"the bias correction 1 - beta^t (" + argument + ")",
-                  "it is 0: a beta of 1, or no step counted", 0.1};
   if (division && n.value == 0 && !update && is_logit(c, at))
     return Reason{"the temperature (" + argument + ")", "logits are divided by it, and it is 0", 1};
   // A sum may be divided by a count of zero; each element by itself is divided by a number that was chosen.

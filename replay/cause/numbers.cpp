@@ -31,6 +31,31 @@ std::int32_t writer_of_number(const Case& c, std::int32_t tensor, std::int32_t b
   return kNone;
 }
 
+/// What is learned, or gathered over steps, was not chosen.
+bool is_chosen(const Case& c, std::int32_t slot, std::int32_t reader) {
+  const SlotOrigin origin = c.doc().slots[static_cast<std::size_t>(slot)].origin;
+  if (origin == SlotOrigin::parameter || origin == SlotOrigin::gradient) return false;
+  return origin != SlotOrigin::optimizer_state || c.row(reader)->phase == Phase::optimizer;
+}
+
+/// The op that computed it from numbers alone that the user chose, all without dimensions; kNone if anything
+/// else went into it.
+std::int32_t computed_from_numbers(const Case& c, std::int32_t tensor, std::int32_t before, int hops = 6) {
+  const std::int32_t maker = c.producer(tensor, before);
+  if (hops == 0 || !c.row(maker) || (c.row(maker)->flags & (kOpSeeded | kOpUninitialised))) return kNone;
+  for (const Case::TensorArgument& a : c.tensor_arguments(maker)) {
+    const TensorRow& row = c.doc().tensors[static_cast<std::size_t>(a.tensor)];
+    if (!row.sizes.empty() || row.slot == kNone) return kNone;
+    if (row.flags & kTensorWrappedNumber) continue;
+    const bool chosen = c.producer(a.tensor, maker) == kNone
+                            ? is_chosen(c, row.slot, before)
+                            : writer_of_number(c, a.tensor, maker) != kNone ||
+                                  computed_from_numbers(c, a.tensor, maker, hops - 1) != kNone;
+    if (!chosen) return kNone;
+  }
+  return maker;
+}
+
 }  // namespace
 
 std::vector<Number> numbers_of(const Case& c, std::int32_t op) {
@@ -48,13 +73,15 @@ std::vector<Number> numbers_of(const Case& c, std::int32_t op) {
       if (const std::int32_t writer = row.sizes.empty() ? writer_of_number(c, a.tensor, op) : kNone;
           writer != kNone)
         found.push_back({position, argument_name(*c.row(op), position), *value, kNone, writer});
+      else if (const std::int32_t maker = row.sizes.empty() ? computed_from_numbers(c, a.tensor, op) : kNone;
+               maker != kNone)
+        found.push_back({position, argument_name(*c.row(op), position), *value, kNone, maker, true});
       continue;
     }
     const SlotOrigin origin = c.doc().slots[static_cast<std::size_t>(row.slot)].origin;
-    // What is learned, or gathered over steps, was not chosen. A tensor with dimensions holds what was
-    // computed or loaded before the step, also if it is a single element.
-    if (origin == SlotOrigin::parameter || origin == SlotOrigin::gradient) continue;
-    if (origin == SlotOrigin::optimizer_state && c.row(op)->phase != Phase::optimizer) continue;
+    if (!is_chosen(c, row.slot, op)) continue;
+    // A tensor with dimensions holds what was computed or loaded before the step, also if it is a single
+    // element.
     if (!row.sizes.empty() && origin != SlotOrigin::optimizer_state) continue;
     found.push_back({position, argument_name(*c.row(op), position), *value,
                      (row.flags & kTensorWrappedNumber) ? kNone : a.tensor});

@@ -18,11 +18,14 @@ struct Number {
   double value;
   std::int32_t tensor = kNone;      ///< row of the outside tensor that holds it; kNone for a constant
   std::int32_t written_by = kNone;  ///< the op by which the program wrote it into a tensor of its own
+  bool computed =
+      false;  ///< `written_by` computed it from numbers that the user chose, and from nothing else
 };
 
 /// Numbers that the user chose: constants, tensors without dimensions that no op of the step made and that
 /// are neither learned nor gathered over steps, one-element tensors that belong to the optimizer, and numbers
-/// that the program made into a tensor in the step (torch.tensor(x), torch.full).
+/// that the program made into a tensor in the step (torch.tensor(x), torch.full), or computed from such
+/// numbers alone (1 - beta ** t).
 std::vector<Number> numbers_of(const Case& c, std::int32_t op);
 
 /// Ops (by plain_name) that write a number: in these, NaN and infinity are markers.

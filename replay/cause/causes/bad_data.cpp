@@ -27,8 +27,8 @@ std::optional<Finding> written_by_program(const Case& c) {
   if (!c.op() || c.op()->phase != Phase::forward || !bad_constants(c.doc(), OpId{c.op_index()}).nan)
     return std::nullopt;
   const std::vector<Number> numbers = numbers_of(c, c.op_index());
-  const auto nan =
-      std::find_if(numbers.begin(), numbers.end(), [](const Number& n) { return std::isnan(n.value); });
+  const auto nan = std::find_if(numbers.begin(), numbers.end(),
+                                [](const Number& n) { return std::isnan(n.value) && !n.computed; });
   const at::Tensor written = c.values(c.op_index()).bad_output();
   // A tensor made of one number is not data yet.
   if (!written.defined() || (written.dim() == 0 && !c.op()->name.ends_with('_'))) return std::nullopt;

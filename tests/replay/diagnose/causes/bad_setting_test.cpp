@@ -248,6 +248,34 @@ TEST(BadSetting, ANumberThatIsWrittenIntoWhatWasComputed) {
   }
 }
 
+/// PyTorch computes the correction, of a beta that is a tensor.
+TEST(BadSetting, ABetaOfOneThatIsATensor) {
+  const at::Tensor beta = at::ones({}), kept = at::tensor({0.f, 1.f, 2.f});
+  using Correction = std::function<at::Tensor(const at::Tensor& w)>;
+  const auto finding = [&](const Correction& correction) {
+    const at::Tensor m = kept.clone();
+    return updated([&](const at::Tensor& w, const at::Tensor&) {
+      m.mul_(0.9).add_(w.grad(), 0.1);
+      w.sub_(m / correction(w) * 0.1);
+    });
+  };
+  for (const Correction& correction : std::vector<Correction>{
+           [&](const at::Tensor&) { return 1 - beta.pow(7); },
+           [&](const at::Tensor&) { return at::rsub(at::pow(beta, at::full({}, 7.0)), 1); },
+           [&](const at::Tensor&) { return at::ones({}) - at::scalar_tensor(1.0).pow(3).to(at::kFloat); }}) {
+    const Finding f = finding(correction);
+    EXPECT_EQ(f.label, Label::bad_setting) << f.explanation;
+    EXPECT_NE(f.explanation.find("bias correction"), std::string::npos) << f.explanation;
+  }
+  // What is computed from gradients was not chosen.
+  for (const Correction& correction :
+       std::vector<Correction>{[](const at::Tensor& w) { return (w.grad() * 0).sum(); },
+                               [](const at::Tensor& w) { return 1 - (w.grad() * 0 + 1).mean().pow(7); }}) {
+    const Finding f = finding(correction);
+    EXPECT_EQ(f.label, Label::div_zero) << f.explanation;
+  }
+}
+
 /// The difference of a model and its copy is zero, and no mask.
 TEST(BadSetting, AnInfiniteFactorOfWhatHappensToBeZero) {
   const at::Tensor w = leaf(at::randn({4, 3})), copy = w.detach().clone(), x = at::randn({5, 4});
