@@ -19,7 +19,7 @@ struct Helped {
 };
 
 /// The same change is made for at most this many ops that are to blame together.
-constexpr std::size_t kMaxTogether = 8;
+constexpr std::size_t kMaxTogether = 16;
 
 class Search {
  public:

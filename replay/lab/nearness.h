@@ -15,8 +15,9 @@ struct Nearness {
   double loss = 0;       ///< |loss - loss in fp64| / |loss in fp64|, or the difference itself below 1
   double gradients = 0;  ///< |g - g in fp64| / |g in fp64| over all gradients together, Euclidean
   int bad = 0;           ///< ops with non-finite results that had none before, and have none in fp64
-  int dead = 0;          ///< ops with only zeros as results that had others before, and have others in fp64
-  bool known = false;    ///< false: the step can't be run in fp64, or isn't finite there
+  int dead = 0;  ///< ops with only zeros as results that had others before, and have others in fp64, which
+                 ///< are more than what rounding leaves of a difference of equal numbers
+  bool known = false;  ///< false: the step can't be run in fp64, or isn't finite there
 };
 
 /// How far a step may be from fp64 and still count as right; both are compared with `Nearness`. 16-bit steps

@@ -55,6 +55,25 @@ TEST(Fixes, AreMadeForEveryOpThatIsToBlame) {
       << v.fix->change;
 }
 
+/// A norm of 0 in two layers, of rows that give zeros. With 1 in its place the scale of all other rows is 1,
+/// so nothing is added to what they give; in fp64 rounding of the norm is left of that, which is no other
+/// result.
+TEST(Fixes, WhatRoundingLeavesOfADifferenceIsNoDeadOperation) {
+  at::Tensor first = at::randn({6, 4}), second = at::randn({6, 4});
+  first[2].zero_(), second[5].zero_();
+  const at::Tensor a = leaf(first.norm(2, {1})), b = leaf(second.norm(2, {1})), x = at::randn({3, 4});
+  const auto scaled = [&](const at::Tensor& magnitude, const at::Tensor& weight) {
+    const at::Tensor base = at::mm(x, weight.t());
+    return base + (magnitude / weight.norm(2, {1}) - 1) * base;
+  };
+  StepState state;
+  state.parameters = {{"a", a}, {"b", b}};
+  const Verdict v = testing::backward_of(state, [&] {
+                      return scaled(a, first).square().mean() + scaled(b, second).square().mean();
+                    }).verdict();
+  expect_fix(v, Label::div_zero);
+}
+
 TEST(Fixes, ARateThatWentIntoSeveralNumbers) {
   const at::Tensor a = leaf(at::ones({4})), b = leaf(at::ones({3}));
   const Verdict v = updated(
