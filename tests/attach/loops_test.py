@@ -31,6 +31,7 @@ CASES = {
     "saturated": Case(None),
     "update": Case(2, op="aten::addcdiv_", phase="optimizer"),
     "scaled": Case(3, "BAD_DATA", phase="input"),
+    "endless_scale": Case(3, "LOSS_SCALE", phase="input"),
     "shared_backward": Case(2, "BAD_DATA", module="0", phase="input"),
     "thrown_away": Case(2, "BAD_DATA", phase="input"),
     "restored": Case(2, "BAD_DATA", phase="input"),
@@ -40,7 +41,7 @@ EVERY = {"shared_backward": (2, 4), "thrown_away": (2, 4, 8)}  # files of these 
 
 class LoopsTest(AttachTest):
     def run_all(self, level, cases=CASES):
-        process = self.plain(PROGRAMS / "run_loops.py", "runs", level, *cases)
+        process = self.plain(PROGRAMS / "run_loops.py", "loops", "runs", level, *cases)
         self.assert_exit(process)
         ended = dict(line.split(": ") for line in process.stdout.splitlines() if line.count(": ") == 1 and "Loss" not in line)
         self.assertEqual(ended, {name: "1" if name == "refused" else "0" for name in cases}, process.stderr)

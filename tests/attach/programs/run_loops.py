@@ -1,6 +1,6 @@
-"""Runs programs of loops/ one after the other in one process, each attached with files of its own.
+"""Runs programs of a folder beside it one after the other in one process, each attached with files of its own.
 
-usage: run_loops.py RUNS LEVEL NAME…; prints "NAME: EXIT_CODE" after each. LEVEL "standing" is trace without any watched step.
+usage: run_loops.py FOLDER RUNS LEVEL NAME…; prints "NAME: EXIT_CODE" after each. LEVEL "standing" is trace without any watched step.
 """
 import pathlib
 import runpy
@@ -9,8 +9,8 @@ import traceback
 
 import nanquest
 
-loops = pathlib.Path(__file__).resolve().parent / "loops"
-runs, level, names = sys.argv[1], sys.argv[2], sys.argv[3:]
+folder = pathlib.Path(__file__).resolve().parent / sys.argv[1]
+runs, level, names = sys.argv[2], sys.argv[3], sys.argv[4:]
 for name in names:
     how = dict(level=level)
     if level == "standing":
@@ -18,7 +18,7 @@ for name in names:
     assert nanquest.attach(run_dir=f"{runs}/{name}", **how)
     code = 0
     try:
-        runpy.run_path(str(loops / f"{name}.py"), run_name="__main__")
+        runpy.run_path(str(folder / f"{name}.py"), run_name="__main__")
     except SystemExit as end:
         code = end.code
     except Exception:

@@ -77,7 +77,10 @@ def _around(own):
 def _note_scaled(attached, scaler, scaled, loss):
     if not attached.started:
         return
-    known_program().scaling.scales_with(attached, scaler)
+    scaling = known_program().scaling
+    scaling.scales_with(attached, scaler)
+    if not scaling.is_finite(scaler):
+        return  # the loss that backward starts from is bad because of it, also where no gradient shows it
     pairs = [(scaled, loss)] if isinstance(loss, torch.Tensor) else zip(scaled, loss)
     for after, before in pairs:
         if after is not before and is_plain(before) and is_plain(after):

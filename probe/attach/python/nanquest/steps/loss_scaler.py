@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 
 import torch
@@ -42,6 +43,12 @@ class Scaling:
             return
         self._named = id(scale)
         attachment.ops.name_tensor("scale", "loss_scale", scale)
+
+    @staticmethod
+    def is_finite(scaler) -> bool:
+        """False if this scaler's scale is NaN or infinite, as far as that is known without waiting for a device."""
+        scale = getattr(scaler, "_scale", None)
+        return on_device(scale) is not None or math.isfinite(number_in(scale, 1.0))
 
     def unscaled(self, scaler, optimizer) -> None:
         """The scaler has unscaled the gradients of this optimizer's weights."""
