@@ -134,6 +134,7 @@ StepAnswer AttachSession::after_update() {
       if (record::Tape* tape = rounds_->recorder().tape()) add_text(answer.told, tape->complaint());
     }
     tensors_.release();
+    derivatives_.forget();
     undo_.forget();
     if (!trace_.samples) trace_.samples = sample_ids_;
     sample_ids_.clear();

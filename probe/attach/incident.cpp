@@ -195,6 +195,11 @@ const Rounds::Kept* AttachSession::round_that_spoiled(std::string& name, bool up
     if (bad.empty()) continue;
     const std::string found = bad.front().substr(word.size() + 1);
     const at::Tensor tensor = list->named(found);
+    if (!over && on_record() && tensor.defined()) {  // new weights in place of old ones
+      const record::SlotIndex& slots = rounds_->now()->slots;
+      const std::uint32_t slot = slots.find(tensor.storage().unsafeGetStorageImpl());
+      if (slot != record::SlotIndex::kMissing && slots[slot].produced) continue;
+    }
     // Was it so when this step began?
     if (over || machine_.on_record()) {
       const at::Tensor first = rounds_->first_value(tensor, over);

@@ -235,6 +235,9 @@ TORCH_LIBRARY(nanquest, m) {
   m.def("begin_backward(Tensor[] roots, bool accumulates) -> ()", &Of<&AttachSession::begin_backward>::op);
   m.def("end_backward() -> ()", &Of<&AttachSession::end_backward>::op);
   m.def("inner_gradient() -> ()", &Of<&AttachSession::inner_gradient>::op);
+  m.def("derived(int lane, Tensor[] weights, Tensor[] gradients, bool accumulated) -> ()",
+        &Of<&AttachSession::derived>::op);
+  m.def("derives(Tensor[] weights) -> str", &Of<&AttachSession::derives>::op);
   m.def("made_by_pass(Tensor result) -> ()", &Of<&AttachSession::made_by_pass>::op);
   m.def("gradients_cleared() -> ()", &Of<&AttachSession::gradients_cleared>::op);
   m.def("clipped(Tensor norm, Tensor[] weights, int[] numbers) -> str", &clipped);

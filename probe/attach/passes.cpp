@@ -111,6 +111,10 @@ StepAnswer AttachSession::program_ends(const std::string& raised) {
     hear(Hear::all);
     look_between(pending_);
     answer = std::exchange(pending_, {});
+    if (machine_.stage() == StepMachine::Stage::gradients && derivatives_.any() && raised.empty()) {
+      updated_by_hand(derivatives_.first_op());  // new weights may have been made: no event shows that
+      answer = std::exchange(pending_, {});
+    }
     if (machine_.over()) return;
     if (!judge_pass(Fact::program_ended, /*ends=*/true, answer) && !raised.empty())
       answer = look_at_what_raised(one_line(raised));

@@ -225,15 +225,21 @@ void AttachSession::hand_written(const OpTraits& op, c10::ArrayRef<const c10::IV
       if (input.isTensor() && input.toTensor().requires_grad()) return start_step();
     return;
   }
+  if (derivatives_.any() && at::GradMode::is_enabled() && !current_node().in_backward)
+    for (const c10::IValue& input : inputs)
+      if (input.isTensor() && input.toTensor().requires_grad() && input.toTensor().is_leaf() &&
+          replaces_weight(input.toTensor())) {
+        updated_by_hand(derivatives_.first_op());
+        take_over_name(input.toTensor());
+        derivatives_.forget();
+        return start_step();
+      }
   if (inputs.empty() || !op.argument_written[0] || current_phase() != Phase::forward ||
       current_node().in_backward)
     return;
   if (!tensors_.is_weight(memory_of(inputs[0]))) return;
-  machine_.hand_written();
-  StepAnswer answer = before_update({}, {{}, {kByHand}}, /*gradients_follow=*/false);
-  trace_.update_ends = trace_.update_begins;  // nobody says where the next part begins
-  if (std::exchange(answer.skip, false)) answer.told.push_back({Fact::update_not_skipped});
-  if (answer.incident || !answer.told.empty()) pending_ = std::move(answer);
+  updated_by_hand(machine_.on_record() ? ops_so_far() : 0);
+  derivatives_.forget();
 }
 
 void AttachSession::on_error(const char* what) {

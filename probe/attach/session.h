@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "probe/attach/awaited.h"
+#include "probe/attach/derivatives.h"
 #include "probe/attach/formats.h"
 #include "probe/attach/losses.h"
 #include "probe/attach/owner.h"
@@ -133,6 +134,12 @@ class AttachSession : public OpSink {
   /// A gradient was computed that is differentiated again. The step goes on, and the tensor it was computed
   /// from was not given up, whatever its value.
   void inner_gradient();
+  /// A program without an optimizer has computed the gradients of these weights (Derivatives).
+  void derived(std::int64_t lane, const std::vector<at::Tensor>& weights,
+               const std::vector<at::Tensor>& gradients, bool accumulated);
+  /// It is about to compute those of `weights`, or has begun to. If they came in place of the weights before,
+  /// the step before has had its update. Returns what has been found since it was asked last.
+  StepAnswer derives(const std::vector<at::Tensor>& weights);
   /// A result of one of the forward passes since the last backward; its graph is held weakly. As long as the
   /// program holds it too, the passes belong to one step.
   void made_by_pass(const at::Tensor& result);
@@ -302,6 +309,13 @@ class AttachSession : public OpSink {
     if (observer_ && !machine_.off()) observer_->wake();
   }
   void hand_written(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs);
+  /// Whether the program goes on with this tensor in place of a weight, which was its update.
+  bool replaces_weight(const at::Tensor& tensor);
+  bool computed_from_gradients(const at::Tensor& tensor);
+  /// It gets the name of the weight in whose place it came, if that is the only one of its sizes.
+  void take_over_name(const at::Tensor& tensor);
+  /// The program updates its weights itself, from this op of the running step on.
+  void updated_by_hand(std::size_t first_op);
   bool watching() const;
   /// Whether the running step is one of those that are saved for an audit.
   bool audited() const { return options_.audit > 0 && step() > 0 && step() % options_.audit == 0; }
@@ -447,6 +461,7 @@ class AttachSession : public OpSink {
   bool followed_ = false;  ///< the observer in front, which finds the steps in the ops
   std::vector<std::string> sample_ids_;
   StepMachine machine_;
+  Derivatives derivatives_;
   StepJudge judge_;
   StateCheck check_;
   FirstBad first_bad_;

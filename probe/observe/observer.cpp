@@ -250,7 +250,8 @@ void ObserverSession::wake() {
 
 ObserverSession::~ObserverSession() {
   if (!handle_) return;
-  at::removeCallback(handle_);
+  // PyTorch knows it on its own thread only; elsewhere it prints a warning. Without a sink it does nothing.
+  if (thread_ == at::RecordFunction::currentThreadId()) at::removeCallback(handle_);
   active_sink.store(nullptr, std::memory_order_release);
 }
 

@@ -65,9 +65,10 @@ void StepTables::add_slots() {
     row.dtype = dtype_of(record.type).value_or(DType::uint8);
     row.device = record.device.str();
     first_.emplace_back();
-    if (record.produced) {  // a buffer that got other memory in this step
+    if (record.produced) {  // a buffer or a weight that got other memory in this step
       if (const auto named = names_.find(record.storage._unsafe_get_target());
-          named != names_.end() && named->second.origin == SlotOrigin::buffer)
+          named != names_.end() &&
+          (named->second.origin == SlotOrigin::buffer || named->second.origin == SlotOrigin::parameter))
         row.name = named->second.name;
     } else {
       row.origin = SlotOrigin::external;

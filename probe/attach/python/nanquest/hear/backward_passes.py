@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 
 import torch
 
 from ..pytorch.guarded import elsewhere, guarded, in_backward
-from ..pytorch.names import is_plain, leaves_below, names_in_frames
+from ..pytorch.names import is_plain
 from ..steps.program import known_program
 
 
 @guarded
-def _begins(attached, roots, accumulates):
-    """True if the pass is one of the program: not inside another pass, not under a transform."""
+def _begins(attached, roots, inputs, accumulates):
+    """(lane, weights) if the pass is one of the program: not inside another pass, not under a transform. The weights are those that the
+    program trains by hand; without such the lane is None."""
     if in_backward() or elsewhere():
-        return False
+        return None
     if not attached.started and (threading.current_thread() is not threading.main_thread() or not attached.start()):
-        return False
-    if accumulates:
-        _name_bare_leaves(attached, roots)
+        return None
+    program, trained = known_program(), None
+    if program.by_hand.applies():
+        attached.heed(attached.ops.derives([]))
+        trained = program.by_hand.lane_of(inputs or (program.by_hand.leaves_of(roots) if accumulates else ()), roots)
+        if trained is None and accumulates and not inputs and (weights := program.by_hand.weights_of_models()):
+            trained = program.by_hand.lane_of(weights)
     losses = [r for r in roots if isinstance(r, torch.Tensor) and r.numel() == 1 and is_plain(r)]
     attached.ops.begin_backward(losses, accumulates)
     if accumulates and attached.learning is not None:
         attached.learning.backward_begins(roots)
-    if known_program().policy.withholds:
+    if program.policy.withholds:
         attached.handle.nanquest_pass(1)
-    return True
+    return trained or (None, ())
 
 
 @guarded
@@ -38,38 +42,38 @@ def _is_on_the_way(attached):
         attached.ops.inner_gradient()
 
 
-def _name_bare_leaves(attached, roots):
-    """A program without modules and optimizers trains leaves of its graph, named by the variables in its frames. Done once."""
-    program = known_program()
-    if program.saw_weights:
-        return
-    program.saw_weights = True
-    leaves = [leaf for leaf in leaves_below(roots) if is_plain(leaf)]
-    program.name_models_again(leaves)  # a model whose calls were not seen, because its caller is compiled too
-    leaves = [leaf for leaf in leaves if program.numbers.of(leaf) is None]
-    for leaf, name in zip(leaves, names_in_frames(leaves, sys._getframe(1))):
-        attached.ops.name_parameter(name, leaf)
-
-
 @guarded
-def _ends(attached):
+def _ends(attached, lane, weights, inputs, gradients, accumulates):
     program = known_program()
     program.passes = 0
     if program.policy.withholds:
         attached.handle.nanquest_pass(0)
     attached.ops.end_backward()
+    if lane is None:
+        return
+    if accumulates:
+        gradients = [weight.grad for weight in weights]
+    elif gradients is not None:
+        wanted = {id(weight) for weight in weights}
+        gradients = [gradient for tensor, gradient in zip(inputs, gradients) if id(tensor) in wanted]
+    program.by_hand.taken = True
+    attached.ops.derived(lane.number, weights, [it for it in gradients or () if it is not None], accumulates)
+    attached.step_may_be_made()
 
 
 def _around_engine(own):
     def run(roots, grad_outputs=None, retain_graph=False, create_graph=False, *args, **kwargs):
         # A gradient that is differentiated again is not the gradient of the step.
         accumulates = bool(kwargs.get("accumulate_grad", False))
-        seen = (accumulates or not create_graph) and _begins(roots, accumulates)
+        inputs = args[0] if args else kwargs.get("inputs", ())
+        seen = _begins(roots, inputs, accumulates) if accumulates or not create_graph else None
+        gradients = None
         try:
-            return own(roots, grad_outputs, retain_graph, create_graph, *args, **kwargs)
+            gradients = own(roots, grad_outputs, retain_graph, create_graph, *args, **kwargs)
+            return gradients
         finally:
-            if seen:
-                _ends()
+            if seen is not None:
+                _ends(*seen, inputs, gradients, accumulates)
             elif create_graph and not accumulates:
                 _is_on_the_way()
 

@@ -31,7 +31,16 @@ from ..ranks import replicas
 from ..steps import drawn_batches
 from ..steps.program import known_program
 from ..steps.updates import closure_of
-from . import backward_passes, deepspeed, gradient_changes, pipelines, python_operators, rehearsal_role, state_only_updates
+from . import (
+    backward_passes,
+    deepspeed,
+    function_gradients,
+    gradient_changes,
+    pipelines,
+    python_operators,
+    rehearsal_role,
+    state_only_updates,
+)
 
 OPTIMIZER = 3  # number of the phase in the library
 
@@ -58,6 +67,10 @@ def begin(attachment, module, args, kwargs):
         if attachment.learning is not None:
             attachment.learning.step_ends(program)
         by_hand = program.saw_model  # no optimizer has stepped since the last pass
+        if by_hand and program.by_hand.may_have_updated():
+            weights = program.by_hand.weights_of_models()
+            attachment.heed(attachment.ops.derives(weights))
+            program.by_hand.name_again(weights)
         program.saw_model = True
         # A cell that is called with its own last output continues the same pass. An input that was computed from a weight outside
         # of any module (a learned prompt) begins a pass, like a batch.
@@ -240,9 +253,18 @@ def after_step(attachment, optimizer, args, kwargs):
 
 
 def _in_child():
-    """A forked child of a training program is a worker of a data loader or the like."""
-    if probe.attachment is not None and probe.attachment.started:
+    """A forked child of a training program is a worker of a data loader or the like. If it trains itself, that is said."""
+    if probe.attachment is not None and probe.attachment.started and not probe.attachment.off:
         probe.attachment.off = True
+        probe.handles.append(optimizers.register_optimizer_step_pre_hook(_trains_in_child))
+
+
+def _trains_in_child(optimizer, args, kwargs):
+    if probe.attachment is not None:
+        probe.attachment.say_once(
+            f"process {os.getpid()} trains and is not observed: it was forked from a process that was training already; start it "
+            'with multiprocessing\'s method "spawn", or before the training'
+        )
 
 
 def install(attachment) -> None:
@@ -266,6 +288,7 @@ def install(attachment) -> None:
     not_compiled.leave(probe.update_hooks)
     regions.install()
     backward_passes.install(probe.patches)
+    function_gradients.install(probe.patches)
     gradient_changes.install(probe.patches)
     if attachment.settings.compare_replicas:
         replicas.install(probe.patches)

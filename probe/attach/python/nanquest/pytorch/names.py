@@ -182,6 +182,7 @@ class ParameterNumbers:
 
 
 _MOST_NODES = 100_000  # nodes of a graph that are searched for leaves
+_MOST_VALUES = 50_000  # of a program's variables
 
 
 def leaves_below(roots):
@@ -203,25 +204,34 @@ def leaves_below(roots):
 def names_in_frames(tensors, frame):
     """The program's names for these tensors: a variable of a frame from `frame` outwards, or an element of a list, tuple or dictionary
     there; "leaf 0" if there is none."""
-    names = {}
+    names, room = {}, [_MOST_VALUES]
     wanted = {id(tensor) for tensor in tensors}
     while frame is not None and len(names) < len(wanted):
         if not frame.f_globals.get("__name__", "").startswith(("torch.", "nanquest.")):
             for name, value in [*frame.f_locals.items(), *frame.f_globals.items()]:
-                for path, tensor in _tensors_of(name, value):
+                for path, tensor in _tensors_of(name, value, room):
                     if id(tensor) in wanted:
                         names.setdefault(id(tensor), path)
         frame = frame.f_back
     return [names.get(id(tensor), f"leaf {i}") for i, tensor in enumerate(tensors)]
 
 
-def _tensors_of(name, value):
+def _tensors_of(name, value, room, depth=0):
+    """Also those inside `value`, as long as there is room: `room[0]` is how many values may still be looked at."""
+    room[0] -= 1
     if isinstance(value, torch.Tensor):
         yield name, value
+    elif depth > 2 or room[0] < 0:
+        return
     elif type(value) in (list, tuple) and len(value) <= 1000:
-        yield from ((f"{name}[{i}]", each) for i, each in enumerate(value) if isinstance(each, torch.Tensor))
+        for i, each in enumerate(value):
+            yield from _tensors_of(f"{name}[{i}]", each, room, depth + 1)
     elif type(value) is dict and len(value) <= 1000 and name != "__builtins__":
-        yield from ((f"{name}[{key!r}]", each) for key, each in list(value.items()) if isinstance(each, torch.Tensor))
+        for key, each in list(value.items()):
+            yield from _tensors_of(f"{name}[{key!r}]", each, room, depth + 1)
+    elif type(value).__module__ == "__main__" and type(getattr(value, "__dict__", None)) is dict:  # an object of the program's own
+        for key, each in list(value.__dict__.items()):
+            yield from _tensors_of(f"{name}.{key}", each, room, depth + 1)
 
 
 class ArgumentNames:

@@ -125,6 +125,11 @@ _of_objects("torch.library:Library", "_destroy", "a second nanquest.reference of
 
 # Functions that hooks replace or call.
 engine = _needed("torch.autograd:_engine_run_backward", "to know where a backward pass begins")
+function_gradient = _later("torch._functorch.eager_transforms:grad_and_value_impl", "steps of programs that train by torch.func.grad")
+all_transforms = _optional("torch:_C._functorch.get_interpreter_stack", "steps of programs that train by torch.func.grad")
+TransformType = _optional("torch:_C._functorch.TransformType", "steps of programs that train by torch.func.grad")
+get_unwrapped = _optional("torch:_C._functorch.get_unwrapped", "steps of programs that train by torch.func.grad")
+tree_leaves = _optional("torch.utils._pytree:tree_leaves", "steps of programs that train by torch.func.grad")
 checkpoint_notes = _later(
     "torch.utils.checkpoint:_allowed_determinism_checks_to_fns", "comparing what checkpointing computes again (use_reentrant=False)"
 )

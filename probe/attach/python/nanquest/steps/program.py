@@ -12,6 +12,7 @@ from ..pytorch.names import ArgumentNames, ModulePaths, ParameterNumbers, Witnes
 from ..pytorch.shards import gathers, own_part, part_in_words
 from ..ranks.replicas import Replicas
 from ..ranks.watched_steps import WatchedSteps
+from .by_hand import ByHand
 from .loss_scaler import Scaling
 from .optimizer_weights import Written
 from .updates import Updates
@@ -38,6 +39,7 @@ class Program:
         self.written = Written(self)
         self.scaling = Scaling()
         self.updates = Updates(self)
+        self.by_hand = ByHand(self)
         self.replicas = Replicas(self)
         self.watched_steps = WatchedSteps(attached)
         self.trains = Witnesses().trains

@@ -227,8 +227,9 @@ def summary(processes: list, command: list, code: int, program=None) -> str:
         if code:
             return f"nothing was observed: the program {_ended(code)} before it made a training step"
         return (
-            "nothing was observed: torch was imported, but no training step was made (steps of a compiled optimizer, or under "
-            f"compiled autograd, are not seen); {elsewhere}"
+            "nothing was observed: torch was imported, but no training step was made (a step needs a backward pass or torch.func.grad; "
+            "steps of a compiled optimizer, under compiled autograd, or made without torch.optim on another than the main thread, "
+            f"are not seen); {elsewhere}"
         )
     if processes:
         return "" if code else f"nothing was observed: torch was not imported; {elsewhere}"
