@@ -11,6 +11,7 @@ BAD = 12
 CASES = {
     "linear": Case("DOMAIN", "aten::sqrt", "forward"),
     "rebound": Case("SINGULAR_GRAD", None, "backward"),
+    "own_optimizer": Case("DOMAIN", "aten::sqrt", "forward"),
     "game": Case("DIV_ZERO", "aten::div", "forward"),
     "params": Case("EXP_OVERFLOW", "aten::exp", "forward"),
     "func_sgd": Case("BAD_DATA", None, "input"),

@@ -56,7 +56,7 @@ def _ends(attached, lane, weights, inputs, gradients, accumulates):
     elif gradients is not None:
         wanted = {id(weight) for weight in weights}
         gradients = [gradient for tensor, gradient in zip(inputs, gradients) if id(tensor) in wanted]
-    program.by_hand.taken = True
+    program.by_hand.derivative_taken(lane, weights)
     attached.ops.derived(lane.number, weights, [it for it in gradients or () if it is not None], accumulates)
     attached.step_may_be_made()
 

@@ -33,12 +33,20 @@ class ByHand:
         self._lanes = {}  # key -> _Lane
         self._names = set()
         self._of_models = _Lane(-1, (), ())
+        self._memory = ()
         self.taken = False  # a derivative, and no pass has begun since
         self._in_vain = 0  # backward passes whose leaves were looked for, and trained nothing by hand
 
     def applies(self) -> bool:
         """Whether no optimizer has made an update, and the program is recorded."""
+        if self._program.updates.made:
+            self._memory = ()
         return not self._program.updates.made and self._program.tells_batch and len(self._lanes) < _MOST_LANES
+
+    def derivative_taken(self, lane, weights) -> None:
+        """The library knows it. Memory of a module's weights is kept until their update is known: its name says what the step has read."""
+        self.taken = True
+        self._memory = [weight.untyped_storage() for weight in weights] if lane is self._of_models else ()
 
     def may_have_updated(self) -> bool:
         """True once after a derivative: the program may have put other weights in the place of those."""
@@ -56,22 +64,21 @@ class ByHand:
         return leaves
 
     def weights_of_models(self) -> list:
-        """Parameters of the models that were called."""
-        weights = []
-        for root in self._program.paths.roots():
-            for parameter in root.parameters():
-                known = self._program.numbers.of(parameter)
-                if known is not None and known[0] >= 0 and is_plain(parameter):
-                    weights.append(parameter)
-        return weights
+        """Parameters of the models that were called, also those that have no name yet."""
+        return [it for root in self._program.paths.roots() for it in root.parameters() if it.requires_grad and is_plain(it)]
 
     def name_again(self, weights) -> None:
-        """Weights of models that have other memory since the last call (p.data = …)."""
-        held = [(self._program.numbers.of(weight)[1], weight.data_ptr()) for weight in weights]
+        """Weights of models that have other memory since the last call (p.data = …), or are other objects."""
+        if any(self._program.numbers.of(weight) is None for weight in weights):
+            for root in self._program.paths.roots():
+                self._program.name_model(root, again=True)
+        held = [(self._program.numbers.of(weight), weight.data_ptr()) for weight in weights]
         before, self._of_models.held = self._of_models.held, held
         if before and before != held:
-            for weight, (name, _) in zip(weights, held):
-                self._program.attached.ops.name_tensor("parameter", name, weight)
+            for weight, (known, _) in zip(weights, held):
+                if known is not None and known[0] >= 0:
+                    self._program.attached.ops.name_tensor("parameter", known[1], weight)
+        self._memory = ()
 
     def lane_of(self, tensors, roots=()):
         """(lane, its tensors) of a derivative of `roots` by these tensors; None if it trains nothing."""
