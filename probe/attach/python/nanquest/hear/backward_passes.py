@@ -26,6 +26,10 @@ def _begins(attached, roots, inputs, accumulates):
         if trained is None and accumulates and not inputs and (weights := program.by_hand.weights_of_models()):
             trained = program.by_hand.lane_of(weights)
     losses = [r for r in roots if isinstance(r, torch.Tensor) and r.numel() == 1 and is_plain(r)]
+    if trained is not None and trained[0].moves and not accumulates:
+        # It may be a sampler: the number has no usual range, and is told only with what it spoils.
+        found = attached.ops.non_finite(losses)
+        losses = [loss for loss, nan, infinite in zip(losses, found[::2], found[1::2]) if nan or infinite]
     attached.ops.begin_backward(losses, accumulates)
     if accumulates and attached.learning is not None:
         attached.learning.backward_begins(roots)
@@ -57,7 +61,7 @@ def _ends(attached, lane, weights, inputs, gradients, accumulates):
         wanted = {id(weight) for weight in weights}
         gradients = [gradient for tensor, gradient in zip(inputs, gradients) if id(tensor) in wanted]
     program.by_hand.derivative_taken(lane, weights)
-    attached.ops.derived(lane.number, weights, [it for it in gradients or () if it is not None], accumulates)
+    attached.ops.derived(lane.number, weights, [it for it in gradients or () if it is not None], accumulates or not lane.moves)
     attached.step_may_be_made()
 
 

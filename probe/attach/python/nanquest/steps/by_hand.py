@@ -20,6 +20,7 @@ class _Lane:
     def __init__(self, number, key, rest):
         self.number, self.key, self.rest = number, key, rest
         self.names = None
+        self.moves = False  # its updates put other tensors in place of these
         self.held = []  # (id, address) of each, as they were named last
 
 
@@ -116,6 +117,7 @@ class ByHand:
             for name, tensor in zip(lane.names, tensors):
                 ops.name_parameter(name, tensor)
         elif held != lane.held:
+            lane.moves = True
             for name, tensor in zip(lane.names, tensors):
                 ops.name_tensor("parameter", name, tensor)
         lane.held = held
