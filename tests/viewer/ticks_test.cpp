@@ -17,6 +17,11 @@ TEST(Ticks, AreRoundValues) {
   EXPECT_EQ(log_ticks(21845, 49152, 6), (Values{25e3, 3e4, 35e3, 4e4, 45e3})) << "of a constant loss scale";
   EXPECT_EQ(log_ticks(0.6667, 1.5, 6), (Values{0.8, 1, 1.2, 1.4}));
   EXPECT_EQ(log_ticks(1, 90, 3), (Values{1, 5, 20})) << "thinned out";
+  EXPECT_EQ(linear_ticks(0, 120, 3), (Values{0, 50, 100}));
+  EXPECT_EQ(linear_ticks(-0.33, 8, 2), (Values{0, 5}));
+  EXPECT_FALSE(std::signbit(linear_ticks(-0.33, 8, 2).front()));
+  EXPECT_EQ(linear_ticks(3.05, 3.45, 2), (Values{3.2, 3.4}));
+  EXPECT_TRUE(linear_ticks(1, 1, 3).empty());
   EXPECT_TRUE(log_ticks(1, 100, 6).empty()) << "the plot's own decades";
   for (const auto& [low, high] : {std::pair{0.0, 1.0}, {-1.0, 2.0}, {2.0, 2.0}, {1.0, HUGE_VAL}, {NAN, 1.0}})
     EXPECT_TRUE(log_ticks(low, high, 6).empty()) << low << " to " << high;

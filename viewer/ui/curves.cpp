@@ -46,13 +46,16 @@ double top_of(const CurveAxes& axes) {
                           : axes.high + (axes.high - axes.low) * more;
 }
 
-/// Names values where the plot's own decades are too few.
+/// Names values where the plot's own decades are too few, or its own numbers would cover each other.
 void name_values(const CurveAxes& axes, const ShownValues& shown, double top) {
-  const bool known = shown.seen.Min > 0 && shown.seen.Max > shown.seen.Min;
+  constexpr float kOwnNumbersFit = 6;  // lines of text
+  const bool known = shown.seen.Max > shown.seen.Min && (shown.seen.Min > 0 || !axes.logarithmic);
+  const double from = known ? shown.seen.Min : axes.low, to = known ? shown.seen.Max : top;
   const float lines = axes.height / (ImGui::GetFontSize() * 1.3f);
+  const std::size_t most = axes.height > 0 ? static_cast<std::size_t>(std::max(2.0f, lines)) : 6;
+  if (!axes.logarithmic && (axes.height <= 0 || lines >= kOwnNumbersFit)) return;
   const std::vector<double> ticks =
-      log_ticks(known ? shown.seen.Min : axes.low, known ? shown.seen.Max : top,
-                axes.height > 0 ? static_cast<std::size_t>(std::max(2.0f, lines)) : 6);
+      axes.logarithmic ? log_ticks(from, to, most) : linear_ticks(from, to, most);
   if (ticks.empty()) return;
   std::vector<std::string> names;
   std::vector<const char*> labels;
@@ -162,10 +165,8 @@ void setup_curves(StepRange& steps, ShownValues& shown, const CurveAxes& axes) {
   const LockedAxes locked = locked_axes();
   ImPlot::SetupAxes(axes.steps, axes.values, axes.step_flags | locked.steps, locked.values);
   const double top = top_of(axes);
-  if (axes.logarithmic) {
-    ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
-    name_values(axes, shown, top);
-  }
+  if (axes.logarithmic) ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
+  name_values(axes, shown, top);
   ImPlot::SetupAxisLinks(ImAxis_X1, &steps.first, &steps.last);
   setup_values(shown, steps.asked(), axes.low, top);
   ImPlot::SetupFinish();

@@ -28,10 +28,17 @@ void draw_title(const TimelineCurve& curve, ImVec4 ink) {
                  ImGui::GetColorU32(colour().text), other.c_str());
 }
 
+/// Before the numbers of steps, where a title below them would take the height of half a curve.
+void name_steps(ImVec2 corner) {
+  const float em = ImGui::GetFontSize();
+  ImGui::GetWindowDrawList()->AddText({corner.x - ImGui::CalcTextSize("step").x - em, corner.y + em * 0.3f},
+                                      ImGui::GetColorU32(colour().muted), "step");
+}
+
 }  // namespace
 
 float steps_height() {
-  return ImGui::GetFontSize() * 2.2f;
+  return ImGui::GetFontSize() * 1.3f;
 }
 
 void draw_curve(DrawnTimeline& drawn, const TimelineCurve& curve, ShownValues& shown, float height,
@@ -40,7 +47,7 @@ void draw_curve(DrawnTimeline& drawn, const TimelineCurve& curve, ShownValues& s
   if (!ImPlot::BeginPlot(("##" + curve.name).c_str(), {-1, height}, kBarePlot)) return;
   const float em = ImGui::GetFontSize(), inside = height - (last ? steps_height() : 0) - em * 0.5f;
   setup_curves(drawn.state.steps, shown,
-               {last ? "step" : nullptr, nullptr, last ? 0 : kBareSteps, curve.logarithmic, curve.low,
+               {nullptr, nullptr, last ? 0 : kBareSteps, curve.logarithmic, curve.low,
                 curve.high, inside, std::min(em * 1.4f, inside * 0.3f)});
   const auto [first, end] = drawn.state.steps.rows(history);
   const double foot = curve.logarithmic ? curve.low : -std::numeric_limits<double>::infinity();
@@ -76,7 +83,9 @@ void draw_curve(DrawnTimeline& drawn, const TimelineCurve& curve, ShownValues& s
   ImPlot::PopPlotClipRect();
   if (!drawn.state.options.still) react_to_drag(drawn.measure, curve);
   react_to_mouse(drawn, false);
+  const ImVec2 corner{ImPlot::GetPlotPos().x, ImPlot::GetPlotPos().y + ImPlot::GetPlotSize().y};
   ImPlot::EndPlot();
+  if (last) name_steps(corner);
 }
 
 }  // namespace nanquest::viewer

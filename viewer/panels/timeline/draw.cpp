@@ -59,7 +59,7 @@ void TimelinePanel::draw(UiState& state) {
   const auto count = static_cast<float>(std::max<std::size_t>(curves.size(), 1));
   // The last one has the steps' numbers; what doesn't fit is reached by scrolling.
   const float axis = steps_height();
-  const float each = std::max(em * 4, (ImGui::GetContentRegionAvail().y - axis) / count - gap);
+  const float each = std::max(em * 2.2f, (ImGui::GetContentRegionAvail().y - axis) / count - gap);
   for (std::size_t i = 0; i < curves.size(); ++i) {
     const bool last = i + 1 == curves.size();
     draw_curve(drawn, curves[i], values[curves[i].name], each + (last ? axis : 0), last);
