@@ -199,7 +199,7 @@ def train_while_it_fails(kind):
     """[(failure, number of the call that fails, weights or the error's words)]: the program's outcome, each time anew."""
     outcomes = []
     for failure in nqdev.FAILURES:
-        for after in range(0, 400, 19):
+        for after in range(0, 400, 13):
             nqdev.heal()
             nqdev.fail(failure, after)
             try:
