@@ -19,7 +19,9 @@ namespace {
 std::string shown_as_data(const Case& c, const OutsideValue& value, const std::vector<std::int64_t>& poison) {
   if (is_target(c, value)) return "a loss takes it as its target";
   if (!c.doc().sample_ids.empty()) return "a loader drew the samples";
-  if (lead_ops(c.doc()) != kNone) return "what ran since the last update is on record, and did not make it";
+  // Code outside of PyTorch may have made what no model was called with, from numbers of this very step.
+  if (lead_ops(c.doc()) != kNone && is_given_to_model(c, value))
+    return "the model was called with it, and what ran since the last update is on record and did not make it";
   const auto bad = static_cast<std::int64_t>(poison.size());
   if (const std::int64_t all = batch_size(c.doc()); bad > 0 && bad < all)
     return std::to_string(bad) + " of " + std::to_string(all) + " samples hold it, the others do not";

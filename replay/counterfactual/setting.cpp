@@ -115,7 +115,9 @@ Change replace_scalar(const Case& c, std::int32_t slot, const std::string& what,
   change.size = ChangeSize::op;
   change.price = Price::protect_op;
   const auto set = [sane](at::Tensor& storage) {
-    if (storage.is_floating_point() && storage.numel() > 0) storage.narrow(0, 0, 1).fill_(sane);
+    const bool number =
+        storage.is_floating_point() || at::isIntegralType(storage.scalar_type(), /*includeBool=*/false);
+    if (number && storage.numel() > 0) storage.narrow(0, 0, 1).fill_(sane);
   };
   change.options.edit.slot_edit[slot] = set;
   if (const std::int32_t other = placebo_slot(c, slot); other != kNone) {

@@ -35,8 +35,11 @@ Desk Ui::desk() {
 /// A run that was never left keeps the theme and the panels as they are.
 void Ui::resume(const Arrival& arrival) {
   kept_ = arrival.desk;
-  if (const RunFolder* folder = state_.session.folder(); folder != nullptr)
-    return folder_.choose(*folder, kept_.together);
+  if (const RunFolder* folder = state_.session.folder(); folder != nullptr) {
+    // What was chosen since the window was opened stays, also where nothing can be stored.
+    if (folder_.chosen_names(*folder).empty()) folder_.choose(*folder, kept_.together);
+    return;
+  }
   if (const auto theme = theme_from_name(kept_.theme);
       theme && *theme != current_theme() && !state_.options.own_theme) {
     set_theme(*theme);

@@ -180,6 +180,25 @@ TEST(BadData, ATensorThatNothingShowsToBeDataIsLeftOpen) {
   EXPECT_EQ(verdict({"17"}, advantage).cause, Label::bad_data);
 }
 
+/// A transport plan that NumPy computed from the step's own costs: no op made it, although all ops are on
+/// record.
+TEST(BadData, WhatNoModelWasCalledWithMayComeFromOutsideOfPyTorch) {
+  const at::Tensor w = leaf(at::ones({2, 2})), plan = at::full({2, 2}, kNaN);
+  StepState state;
+  const Verdict v = Incident(
+                        state,
+                        [&] {
+                          const at::Tensor loss = (w.square() * plan).sum();
+                          loss.backward();
+                          return loss;
+                        },
+                        {{"lead_ops", "0"}})
+                        .verdict();
+  EXPECT_EQ(v.cause, Label::unknown) << v.explanation;
+  ASSERT_TRUE(v.likely.has_value());
+  EXPECT_EQ(v.likely->cause, Label::bad_data);
+}
+
 TEST(BadData, NaNThatTheProgramWritesIntoItsTargetDuringTheStep) {
   const at::Tensor w = leaf(at::ones({4})), target = at::ones({4});
   const Verdict v = testing::trained(w, [&] {

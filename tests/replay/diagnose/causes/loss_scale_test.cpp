@@ -53,6 +53,17 @@ TEST(LossScale, DrivenToZeroAndTakenOutAgain) {
   EXPECT_EQ(f.label, Label::loss_scale) << f.explanation;
 }
 
+/// A scale that doubles as an integer wraps to 0. Unscaling divides gradients by it.
+TEST(LossScale, AnIntegerThatWrappedToZero) {
+  const at::Tensor scale = at::zeros({}, at::kInt);
+  const Finding f = scaled([&](const at::Tensor& loss) { return loss * scale; },
+                           [&](const at::Tensor& w) {
+                             w.grad().div_(scale);
+                             w.sub_(w.grad(), 0.1);
+                           });
+  EXPECT_EQ(f.label, Label::loss_scale) << f.explanation;
+}
+
 TEST(LossScale, SoSmallThatItsReciprocalIsInfinite) {
   const at::Tensor scale = at::full({}, 1e-39f);
   StepState state;
