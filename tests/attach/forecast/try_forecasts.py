@@ -4,6 +4,7 @@ when.
 
 import argparse
 import concurrent.futures
+import functools
 import json
 import pathlib
 import statistics
@@ -25,13 +26,13 @@ UNSEEN = [(name, 100 + seed, rate) for name, rates in
 FEW = [("decoder-squared", 1, 3e-1), ("decoder", 1, 1e-3), ("mixer", 100, 3e-2)]
 
 
-def run(case):
+def run(case, options=()):
     """{"case", "first_bad", "steps", "told": [(step, text)]} of one observed run."""
     name, seed, rate = case
     test = AttachTest()
     with tempfile.TemporaryDirectory(prefix="nanquest-forecast-") as scratch:
         test.scratch = pathlib.Path(scratch)
-        process = test.observed(HERE / "train.py", name, seed, rate, STEPS, "out.json")
+        process = test.observed(HERE / "train.py", name, seed, rate, STEPS, "out.json", options=options)
         if process.returncode:
             raise RuntimeError(f"{case}: {process.stderr}")
         result = json.loads((test.scratch / "out.json").read_text())
@@ -73,7 +74,8 @@ def main():
     options = parser.parse_args()
     cases = FIT if options.fit else FEW if options.few else UNSEEN
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        results = list(pool.map(run, cases))
+        # By default the spacing of watched steps depends on the time that they take, and so on other work of the machine.
+        results = list(pool.map(functools.partial(run, options=("--watch-every", "50") if options.few else ()), cases))
     figures = judge(results)
     if options.rows:
         for r in results:
