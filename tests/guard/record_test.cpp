@@ -90,7 +90,8 @@ TEST(Record, rows_of_the_series_are_what_happened) {
     ASSERT_GE(file->doc().history[t].values.size(), ten_rows);
     EXPECT_TRUE(std::equal((*read)[t].values.begin(),
                            (*read)[t].values.begin() + static_cast<std::ptrdiff_t>(ten_rows),
-                           file->doc().history[t].values.begin()))
+                           file->doc().history[t].values.begin(),
+                           [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }))
         << (*read)[t].name;
   }
 }

@@ -26,6 +26,7 @@ struct Training {
 
   std::function<at::Tensor()> loss = [this] { return at::mse_loss(at::linear(x, w), y); };
   at::Tensor w, table, x, y, mask;
+  std::vector<std::string> ids;  ///< of samples that a loader drew
 
   void new_batch() {
     x = at::randn({3, 6});
@@ -43,7 +44,7 @@ struct Training {
     for (std::int64_t step = 0; step < 4; ++step) {
       new_batch();
       if (step == 3) spoil();
-      const StepReport report = probe->step({.step = step, .batch = {{"x", x}, {"y", y}}}, [&] {
+      const StepReport report = probe->step({.step = step, .batch = {{"x", x}, {"y", y}}, .sample_ids = ids}, [&] {
         at::Tensor l = loss();
         l.backward();
         return l;
@@ -105,6 +106,7 @@ TEST(TwinRun, GivesWhatABatchOfNothingButNanCantGive) {
     const at::Tensor normal = (t.x - at::mean(t.x, 1, true)) / at::std(t.x, at::IntArrayRef{1}, true, true);
     return at::mse_loss(at::linear(normal, t.w), t.y);
   };
+  t.ids = {"a", "b", "c"};
   const Diagnosed d(t.run(scratch, [&] { t.x.fill_(std::nan("")); }));
   EXPECT_EQ(d.verdict.cause, Label::bad_data) << d.verdict.explanation;
   EXPECT_EQ(d.verdict.culprit.tensor, "x");

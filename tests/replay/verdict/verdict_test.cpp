@@ -136,6 +136,7 @@ TEST(Confidence, SaysWhatSpeaksForAndAgainst) {
 
 TEST(Confidence, TooLittleOfItNamesTwoClaimsAndTheExperiment) {
   Verdict v = well_shown();
+  v.origin = Origin::op;
   v.claims.front().facts_against = {"the step is finite in fp16"};
   v.claims.front().depth = Depth::size;
   settle_confidence(v);
