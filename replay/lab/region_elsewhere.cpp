@@ -33,6 +33,7 @@ void attend(const c10::OperatorHandle& op, const Json& told, std::int64_t draw,
       std::find_if(stack.begin(), stack.end(), [](const c10::IValue& v) { return v.isTensor(); });
   std::vector<std::optional<TensorRow>> rows;
   std::vector<const TensorRow*> outputs;
+  outputs.reserve(told.size());
   for (const Json& result : told) rows.push_back(row_of(result, first->toTensor()));
   for (const auto& row : rows) outputs.push_back(row ? &*row : nullptr);
   if (!trace::compute_attention(op.schema().name(), op.schema(), outputs, draw + 1, stack))

@@ -81,7 +81,7 @@ Error bad(const std::string& what) {
 /// have done so before it failed.
 std::optional<c10::OperatorHandle> reference_of(const c10::OperatorName& name) {
   auto& dispatcher = c10::Dispatcher::singleton();
-  const auto found = dispatcher.findSchema({trace::reference_name(name.name), name.overload_name});
+  auto found = dispatcher.findSchema({trace::reference_name(name.name), name.overload_name});
   if (found)
     for (const c10::Argument& argument : found->schema().arguments())
       if (argument.alias_info() && argument.alias_info()->isWrite()) return std::nullopt;

@@ -59,6 +59,8 @@ void name_values(const CurveAxes& axes, const ShownValues& shown, double top) {
   if (ticks.empty()) return;
   std::vector<std::string> names;
   std::vector<const char*> labels;
+  names.reserve(ticks.size());
+  labels.reserve(ticks.size());
   for (const double tick : ticks) names.push_back(exact_number(tick));
   for (const std::string& name : names) labels.push_back(name.c_str());
   ImPlot::SetupAxisTicks(ImAxis_Y1, ticks.data(), static_cast<int>(ticks.size()), labels.data());
