@@ -61,7 +61,7 @@ bool is_same(const Case& c, std::int32_t op, const Read& read, std::int32_t at, 
 void put(c10::IValue& argument, const ReadInstead& what, bool in_place) {
   const auto instead = [&](const at::Tensor& t) {
     if (!t.defined()) return t;
-    const at::Tensor value = what.value(t);
+    at::Tensor value = what.value(t);
     if (!in_place) return value;
     t.copy_(value);
     return t;
