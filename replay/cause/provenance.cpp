@@ -15,13 +15,24 @@
 namespace nanquest {
 namespace {
 
+bool is_bad_in_some_rows(const at::Tensor& t) {
+  if (t.dim() < 1 || t.size(0) < 2) return false;
+  const at::Tensor rows = bad_mask(t).reshape({t.size(0), -1}).any(1);
+  return rows.any().item<bool>() && !rows.all().item<bool>();
+}
+
 /// The fact that shows a value to be data that was loaded; "" if there is none.
 std::string shown_as_data(const Case& c, const OutsideValue& value, const std::vector<std::int64_t>& poison) {
   if (is_target(c, value)) return "a loss takes it as its target";
   if (!c.doc().sample_ids.empty()) return "a loader drew the samples";
-  // Code outside of PyTorch may have made what no model was called with, from numbers of this very step.
-  if (lead_ops(c.doc()) != kNone && is_given_to_model(c, value))
-    return "the model was called with it, and what ran since the last update is on record and did not make it";
+  // Code outside of PyTorch may have made what no model was called with, from numbers of this very step. Where
+  // no call of a model is on record (C++), a tensor that is bad in some rows only is taken for a batch.
+  const std::string recorded = "what ran since the last update is on record and did not make it";
+  if (lead_ops(c.doc()) != kNone) {
+    if (is_given_to_model(c, value)) return "the model was called with it, and " + recorded;
+    if (c.doc().batch.empty() && is_bad_in_some_rows(value.tensor))
+      return "some of its rows hold it and others do not, and " + recorded;
+  }
   const auto bad = static_cast<std::int64_t>(poison.size());
   if (const std::int64_t all = batch_size(c.doc()); bad > 0 && bad < all)
     return std::to_string(bad) + " of " + std::to_string(all) + " samples hold it, the others do not";

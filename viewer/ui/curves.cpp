@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "imgui_internal.h"
 #include "viewer/model/numbers.h"
 #include "viewer/model/ticks.h"
 #include "viewer/ui/marks.h"
@@ -67,6 +68,27 @@ void name_values(const CurveAxes& axes, const ShownValues& shown, double top) {
 }
 
 }  // namespace
+
+bool begin_plots_of_steps() {
+  // The same group in every window.
+  ImGui::PushOverrideID(ImHashStr("plots of steps"));
+  const bool begun = ImPlot::BeginAlignedPlots("steps");
+  ImGui::PopID();
+  return begun;
+}
+
+void end_plots_of_steps(bool begun) {
+  if (begun) ImPlot::EndAlignedPlots();
+}
+
+float beside_steps() {
+  return ImGui::GetFontSize() * 4.6f;
+}
+
+float width_of_steps() {
+  const float bar = ImGui::GetCurrentWindow()->ScrollbarY ? ImGui::GetStyle().ScrollbarSize : 0;
+  return ImGui::GetContentRegionAvail().x - beside_steps() + bar;
+}
 
 LockedAxes locked_axes() {
   const ImGuiIO& io = ImGui::GetIO();

@@ -48,6 +48,14 @@ LockedAxes locked_axes();
 /// True in the frame in which a box was drawn to its end.
 bool box_ended();
 
+/// Plots over steps between these begin at the same x, also those of another panel; true if they do.
+bool begin_plots_of_steps();
+void end_plots_of_steps(bool begun);
+/// Pixels beside such a plot: for the scale of the map of layers, left free by all others.
+float beside_steps();
+/// The width of such a plot; a scroll bar of the panel takes the room beside it.
+float width_of_steps();
+
 /// How a plot of curves over steps is set up.
 struct CurveAxes {
   const char* steps = nullptr;  ///< titles; null for none

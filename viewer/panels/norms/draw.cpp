@@ -115,12 +115,12 @@ void NormsPanel::draw(UiState& state) {
   state.fit_steps();
   const float height = ImGui::GetContentRegionAvail().y;
   if (plots == table) return draw_as_table(state, *this, history, s);
-  const bool aligned = ImPlot::BeginAlignedPlots("norms");
+  const bool aligned = begin_plots_of_steps();
   // Two plots would be too small here.
   const Plots shown = plots == both && height < ImGui::GetFontSize() * 14 ? heat_map : plots;
   if (shown != lines) draw_heat_map(state, *this, history, s, shown == heat_map ? height : height * 0.52f);
   if (shown != heat_map) draw_lines(state, *this, history, s, ImGui::GetContentRegionAvail().y);
-  if (aligned) ImPlot::EndAlignedPlots();
+  end_plots_of_steps(aligned);
 }
 
 }  // namespace nanquest::viewer

@@ -149,7 +149,6 @@ void NormsPanel::change_rows(const std::function<void(LayerRows&)>& change) {
 }
 
 void draw_heat_map(UiState& state, NormsPanel& view, const History& history, Statistic s, float height) {
-  const float bar = ImGui::GetFontSize() * 4.6f;
   const std::vector<std::string>& layers = history.layers(s);
   view.rows.fit(layers, view.search);
   LayerRange& range = view.layer_range;
@@ -170,7 +169,7 @@ void draw_heat_map(UiState& state, NormsPanel& view, const History& history, Sta
   const double low_before = low, high_before = high;
   const LockedAxes locked = locked_axes();  // as in curves
   if (ImPlot::BeginPlot("Layers by step",
-                        {ImGui::GetContentRegionAvail().x - bar, height - ImGui::GetStyle().ItemSpacing.y},
+                        {width_of_steps(), height - ImGui::GetStyle().ItemSpacing.y},
                         kBarePlot)) {
     ImPlot::SetupAxes(
         nullptr, nullptr, ImPlotAxisFlags_NoGridLines | locked.steps,

@@ -156,7 +156,7 @@ void draw_lines(UiState& state, NormsPanel& view, const History& history, Statis
   const ImPlotFlags flags = named ? kBarePlot & ~ImPlotFlags_NoLegend : kBarePlot;
   const std::string id = std::string("##lines") + statistic_table(s);
   if (!ImPlot::BeginPlot(id.c_str(),
-                         {ImGui::GetContentRegionAvail().x - ImGui::GetFontSize() * 4.6f, height - 2}, flags))
+                         {width_of_steps(), height - 2}, flags))
     return;
   ImPlot::SetupLegend(ImPlotLocation_NorthWest, ImPlotLegendFlags_Horizontal);
   setup_curves(state.steps, view.values[static_cast<int>(s)],

@@ -44,7 +44,7 @@ float steps_height() {
 void draw_curve(DrawnTimeline& drawn, const TimelineCurve& curve, ShownValues& shown, float height,
                 bool last) {
   const History& history = *curve.history;
-  if (!ImPlot::BeginPlot(("##" + curve.name).c_str(), {-1, height}, kBarePlot)) return;
+  if (!ImPlot::BeginPlot(("##" + curve.name).c_str(), {width_of_steps(), height}, kBarePlot)) return;
   const float em = ImGui::GetFontSize(), inside = height - (last ? steps_height() : 0) - em * 0.5f;
   setup_curves(drawn.state.steps, shown,
                {nullptr, nullptr, last ? 0 : kBareSteps, curve.logarithmic, curve.low,

@@ -53,7 +53,7 @@ void TimelinePanel::draw(UiState& state) {
   fit_steps(state, events);
   draw_run_legend(state);
   const DragMeasures drag;
-  const bool aligned = ImPlot::BeginAlignedPlots("timeline");
+  const bool aligned = begin_plots_of_steps();
   draw_lanes(drawn);
   const float em = ImGui::GetFontSize(), gap = ImGui::GetStyle().ItemSpacing.y;
   const auto count = static_cast<float>(std::max<std::size_t>(curves.size(), 1));
@@ -64,7 +64,7 @@ void TimelinePanel::draw(UiState& state) {
     const bool last = i + 1 == curves.size();
     draw_curve(drawn, curves[i], values[curves[i].name], each + (last ? axis : 0), last);
   }
-  if (aligned) ImPlot::EndAlignedPlots();
+  end_plots_of_steps(aligned);
 }
 
 }  // namespace nanquest::viewer

@@ -61,7 +61,7 @@ void draw_lanes(DrawnTimeline& drawn) {
   const bool alone = drawn.curves.empty();
   const int lanes = shown_lanes(drawn.events);
   const float height = em * (lanes == kLanes ? 5.4f : 4.2f) + (alone ? em * 1.4f : 0);
-  if (!ImPlot::BeginPlot("##lanes", {-1, height}, kBarePlot)) return;
+  if (!ImPlot::BeginPlot("##lanes", {width_of_steps(), height}, kBarePlot)) return;
   ImPlot::SetupAxes(nullptr, nullptr, alone ? 0 : kBareSteps,
                     ImPlotAxisFlags_Invert | ImPlotAxisFlags_Lock | ImPlotAxisFlags_NoTickMarks |
                         ImPlotAxisFlags_NoGridLines);
