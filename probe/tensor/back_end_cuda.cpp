@@ -8,6 +8,7 @@
 
 #include "probe/tensor/back_end.h"
 #include "probe/tensor/cuda_module.h"
+#include "probe/tensor/torch_versions.h"
 
 namespace nanquest {
 namespace {
@@ -60,7 +61,7 @@ class CudaBackEnd : public BackEnd {
           c10::impl::VirtualGuardImpl(tensor.device().type()).getStream(tensor.device());
       const Status launched =
           (*cuda_kernels())->scan_parts(type, flat.const_data_ptr(), n, static_cast<PartFound*>(found.mutable_data_ptr()),
-                          static_cast<CUstream_st*>(stream.native_handle()));
+                          static_cast<CUstream_st*>(native_stream(stream)));
       if (!launched) return any_back_end().begin(tensor, type, hash);
       host.copy_(found, /*non_blocking=*/true);
     }

@@ -1,9 +1,12 @@
 #include "probe/tensor/cuda_module.h"
 
+#include <c10/core/Stream.h>
 #include <dlfcn.h>
 
 #include <filesystem>
 #include <string>
+
+#include "probe/tensor/torch_versions.h"
 
 namespace nanquest {
 namespace {
@@ -32,6 +35,8 @@ std::string find() {
 }
 
 Result<const CudaKernels*> load() {
+  if constexpr (!TellsNativeStream<c10::Stream>)
+    return Error{ErrorCode::unsupported, "nanquest's kernels for GPUs need PyTorch 2.11 or newer, which tells its streams", "PyTorch's operators are used instead"};
   const std::string path = find();
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) return Error{ErrorCode::unsupported, "nanquest's kernels for GPUs can't be loaded: " + std::string(dlerror()), ""};

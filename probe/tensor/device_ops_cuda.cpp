@@ -8,6 +8,7 @@
 
 #include "probe/tensor/cuda_module.h"
 #include "probe/tensor/tensor_scan.h"
+#include "probe/tensor/torch_versions.h"
 
 namespace nanquest {
 
@@ -37,7 +38,7 @@ void look_on_cuda(at::TensorList tensors, at::TensorList numbers, at::Tensor fou
   const c10::Stream stream = c10::impl::VirtualGuardImpl(found.device().type()).getStream(found.device());
   const Status done = (*cuda_kernels())->look(tables, read, static_cast<LookFound*>(room.mutable_data_ptr()),
                                 found.mutable_data_ptr<double>(), word.mutable_data_ptr<float>(),
-                                static_cast<CUstream_st*>(stream.native_handle()));
+                                static_cast<CUstream_st*>(native_stream(stream)));
   TORCH_CHECK(done, done.error().message);
 }
 

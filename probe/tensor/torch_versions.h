@@ -27,6 +27,19 @@ std::vector<std::uint64_t> global_ranks_of(Group& group) {
 #endif
 }
 
+/// Whether this LibTorch tells the driver's own stream behind a c10::Stream (2.11 and later do).
+template <class Stream>
+concept TellsNativeStream = requires(const Stream& stream) { stream.native_handle(); };
+
+/// That stream; null where LibTorch does not tell it: no kernel of ours may be started then.
+template <class Stream>
+void* native_stream(const Stream& stream) {
+  if constexpr (TellsNativeStream<Stream>)
+    return stream.native_handle();
+  else
+    return nullptr;
+}
+
 /// Free bytes of a device that is not the CPU; 0 where they are not known, as in LibTorch before 2.10.
 inline std::uint64_t free_memory_of([[maybe_unused]] at::Device device) noexcept {
 #if NANQUEST_TORCH_AT_LEAST(2, 10)
