@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import torch
 
 from ..pytorch.guarded import elsewhere, guarded, in_backward
@@ -17,7 +15,7 @@ def _begins(attached, roots, inputs, accumulates):
     program trains by hand; without such the lane is None."""
     if in_backward() or elsewhere():
         return None
-    if not attached.started and (threading.current_thread() is not threading.main_thread() or not attached.start()):
+    if not attached.observes():
         return None
     program, trained = known_program(), None
     if program.by_hand.applies():

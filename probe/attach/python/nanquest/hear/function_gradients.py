@@ -3,8 +3,6 @@ and what it is taken by are the weights."""
 
 from __future__ import annotations
 
-import threading
-
 import torch
 
 from ..pytorch import private
@@ -40,7 +38,7 @@ def _begins(attached, argnums, args):
     """(lane, its weights) if such weights are trained."""
     if not _is_outermost():
         return None
-    if not attached.started and (threading.current_thread() is not threading.main_thread() or not attached.start()):
+    if not attached.observes():
         return None
     program = known_program()
     if not program.by_hand.applies():

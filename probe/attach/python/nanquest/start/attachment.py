@@ -80,6 +80,10 @@ class Attachment:
                 self._start()
             return self.on_training_thread()
 
+    def observes(self) -> bool:
+        """Whether something is observed. Begins with the main thread, if it is the caller: a gradient taken on another shows no training."""
+        return self.started or (threading.current_thread() is threading.main_thread() and self.start())
+
     def on_training_thread(self) -> bool:
         """Whether the caller is the observed thread: False before there is one."""
         return self.thread == threading.get_ident()
