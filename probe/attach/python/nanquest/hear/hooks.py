@@ -9,7 +9,6 @@ warns of them, and they don't get keyword arguments.
 from __future__ import annotations
 
 import os
-import threading
 from threading import get_ident
 
 import torch
@@ -55,11 +54,7 @@ def begin(attachment, module, args, kwargs):
         return
     if not attachment.started:
         # A thread other than the main thread is taken for the training thread at its first update.
-        if (
-            threading.current_thread() is not threading.main_thread()
-            or not any(p.requires_grad for p in root.parameters())
-            or not attachment.start()
-        ):
+        if not any(p.requires_grad for p in root.parameters()) or not attachment.observes():
             return
     program = known_program()
     trained = program.trains(root)
