@@ -4,9 +4,12 @@
 #include <cstdio>
 #include <filesystem>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "probe/snapshot/atomic_file.h"
 #include "replay/cli/commands.h"
+#include "replay/diff/over_ranks.h"
 #include "replay/diff/runs.h"
 
 namespace nanquest::cli {
@@ -26,27 +29,68 @@ Result<diff::RunPair> files_of(const DiffArguments& arguments) {
   return diff::RunPair{arguments.a, arguments.b, {}};
 }
 
-int compared(const DiffArguments& arguments, const Doing& tell) {
-  Progressor progress(arguments.quiet);
-  const auto say = saying(tell, progress);
-  const auto files = files_of(arguments);
-  if (!files) return fail(files.error());
+/// One step on one rank, the other on several.
+Result<diff::RankFiles> ranks_of(const DiffArguments& arguments) {
+  if (!std::filesystem::is_directory(arguments.a) || !std::filesystem::is_directory(arguments.b))
+    return diff::RankFiles{};
+  return diff::files_over_ranks(arguments.a, arguments.b,
+                                arguments.step < 0 ? std::nullopt : std::optional(arguments.step));
+}
+
+Result<std::vector<Replayer>> opened(const std::vector<std::string>& files, const diff::Settings& settings) {
   std::vector<Replayer> steps;
-  for (const std::string& file : {files->a, files->b}) {
-    say("reading " + file);
+  for (const std::string& file : files) {
+    settings.say("reading " + file);
     Common one;
     one.snapshot = file;
     auto replayer = open_snapshot(one);
-    if (!replayer) return fail(replayer.error());
+    if (!replayer) return replayer.error();
     steps.push_back(std::move(replayer).value());
   }
-  diff::Settings settings;
-  settings.say = say;
-  auto report = diff::compare_steps(steps[0], steps[1], settings);
-  progress.clear();
-  if (!report) return fail(report.error());
+  return steps;
+}
+
+Result<diff::Report> of_two_files(const DiffArguments& arguments, const diff::Settings& settings) {
+  const auto files = files_of(arguments);
+  if (!files) return files.error();
+  const auto steps = opened({files->a, files->b}, settings);
+  if (!steps) return steps.error();
+  auto report = diff::compare_steps(steps->front(), steps->back(), settings);
+  if (!report) return report;
   report->file_a = files->a, report->file_b = files->b;
   if (!files->runs.steps.empty()) report->runs = files->runs;
+  return report;
+}
+
+Result<diff::Report> of_ranks(const DiffArguments& arguments, const diff::RankFiles& files,
+                              const diff::Settings& settings) {
+  const bool a_is_many = files.a.size() > 1;
+  const auto one = opened(a_is_many ? files.b : files.a, settings),
+             many = opened(a_is_many ? files.a : files.b, settings);
+  if (!one) return one.error();
+  if (!many) return many.error();
+  const auto ranks = static_cast<std::size_t>(many->front().doc().world_size);
+  if (one->front().doc().world_size != 1 || many->size() != ranks)
+    return Error{ErrorCode::usage,
+                 "files of all ranks are needed, and a run of one rank to compare them with",
+                 "nanquest collect brings the files of several machines together"};
+  auto report = diff::compare_over_ranks(one->front(), *many, settings);
+  if (!report) return report;
+  if (a_is_many) diff::swap_sides(*report);
+  report->file_a = arguments.a, report->file_b = arguments.b;
+  return report;
+}
+
+int compared(const DiffArguments& arguments, const Doing& tell) {
+  Progressor progress(arguments.quiet);
+  diff::Settings settings;
+  settings.say = saying(tell, progress);
+  const auto ranks = ranks_of(arguments);
+  if (!ranks) return fail(ranks.error());
+  const auto report =
+      ranks->of_many() ? of_ranks(arguments, *ranks, settings) : of_two_files(arguments, settings);
+  progress.clear();
+  if (!report) return fail(report.error());
   if (!arguments.html.empty())
     if (const Status written = write_file_atomically(arguments.html, diff::to_html(*report)); !written)
       return fail(written.error());

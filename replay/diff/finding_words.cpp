@@ -56,6 +56,7 @@ std::string sentence(const Finding& f) {
     case Kind::format:
       return place(f) + ": computed in " + f.in_a + " in A and in " + f.in_b + " in B" + more;
     case Kind::ranks:
+      if (!f.name.empty()) return (f.a < 0 ? "" : place(f) + ": ") + f.name + more;
       return place(f) + ": the other ranks gave something else; compare their files";
     case Kind::value:
       if (f.a < 0) return f.name + " differs, but no operation that both have does";

@@ -37,6 +37,7 @@ struct Finding {
   bool inputs_agree = false;
   /// A, given what B has there, gives B's value there, within rounding. Only then is the kind shown.
   bool shown = false;
+  std::string how;  ///< of `ranks`, or where A is the step of several: what an experiment showed; "": nothing
   /// With the operations of "A", "B" or "both" in this format ("fp32") both give the same value; "": not so.
   std::string widened, in_format;
 };
@@ -84,6 +85,12 @@ struct Runs {
   double loss_a = 0, loss_b = 0;
 };
 
+/// One of the steps ran on one rank, the other on these; `a_is_many`: A did.
+struct Ranks {
+  std::vector<std::int32_t> many;
+  bool a_is_many = false;
+};
+
 struct Report {
   std::string file_a, file_b;
   std::int64_t step_a = 0, step_b = 0;
@@ -97,6 +104,8 @@ struct Report {
   std::vector<ComparedOp>
       operations;            ///< all ops of both, in the order of A; those of B alone before their next
   std::optional<Runs> runs;  ///< if run directories were compared
+  std::optional<Ranks>
+      ranks;  ///< if the values of several ranks were put together; ops are those of the first
   std::optional<Formats> formats;
   std::optional<InFp64> in_fp64;  ///< if formats differ, or no number of the program explains the difference
   std::vector<std::string>

@@ -100,6 +100,30 @@ void compare_losses(const std::string& run_a, const std::string& run_b, Runs& ru
 
 }  // namespace
 
+Result<RankFiles> files_over_ranks(const std::string& run_a, const std::string& run_b,
+                                   std::optional<std::int64_t> step) {
+  const FileOf left = files_of(run_a), right = files_of(run_b);
+  const auto paths = [](const std::map<std::int32_t, IncidentFiles>& ranks) {
+    std::vector<std::string> files;
+    for (const auto& [rank, file] : ranks) files.push_back(file.snapshot);
+    return files;
+  };
+  for (auto at = left.rbegin(); at != left.rend(); ++at) {
+    const auto other = right.find(at->first);
+    if (other == right.end() || (step && at->first != *step)) continue;
+    RankFiles found{paths(at->second), paths(other->second)};
+    if (found.a.size() == found.b.size()) break;
+    if (found.a.size() > 1 && found.b.size() > 1)
+      return Error{ErrorCode::usage,
+                   "A has files of " + std::to_string(found.a.size()) + " ranks and B of " +
+                       std::to_string(found.b.size()) +
+                       ": values are put together only against a run of one rank",
+                   "compare each with a run of one rank"};
+    return found;
+  }
+  return RankFiles{};
+}
+
 Result<RunPair> compare_runs(const std::string& run_a, const std::string& run_b,
                              std::optional<std::int64_t> step) {
   const FileOf left = files_of(run_a), right = files_of(run_b);

@@ -25,6 +25,7 @@ std::string apart_text(const Finding& f) {
 std::string tried(const Finding& f) {
   switch (f.kind) {
     case Kind::argument:
+      if (!f.how.empty()) return f.how;
       return f.shown ? "with B's " + number_name(f) + " A gives B's value" : "";
     case Kind::random:
       return "the same inputs and numbers, but the generator was in another state";
@@ -44,12 +45,26 @@ std::string tried(const Finding& f) {
         return "with both in " + f.in_format +
                " A gives B's value: the order of their sums makes the difference";
       return "none of the changes that were tried makes A give B's value";
+    case Kind::ranks:
+      return f.how;
     default:
       return "";
   }
 }
 
 namespace {
+
+std::string numbers(const std::vector<std::int64_t>& values) {
+  std::string text;
+  for (const std::int64_t value : values) text += (text.empty() ? "" : ", ") + std::to_string(value);
+  return text;
+}
+
+std::string ranks_text(const Ranks& ranks) {
+  return std::string("one rank in ") + (ranks.a_is_many ? "B" : "A") + ", ranks " +
+         numbers({ranks.many.begin(), ranks.many.end()}) + " in " + (ranks.a_is_many ? "A" : "B") +
+         ": their values were put together";
+}
 
 std::string formats_text(const Formats& f) {
   return std::to_string(f.places) + (f.places == 1 ? " operation computes in " : " operations compute in ") +
@@ -66,12 +81,6 @@ std::string fp64_text(const InFp64& wide, bool alike) {
   const std::string where =
       place(wide.where) + " is " + number(wide.where.distance.found) + " of its size apart";
   return where + (alike ? "; no change that was tried explains it" : ": not a matter of rounding");
-}
-
-std::string numbers(const std::vector<std::int64_t>& values) {
-  std::string text;
-  for (const std::int64_t value : values) text += (text.empty() ? "" : ", ") + std::to_string(value);
-  return text;
 }
 
 std::string states_text(const Runs& runs) {
@@ -138,8 +147,10 @@ std::vector<Line> lines_of(const Report& r, bool full) {
   }
   if (shown < r.findings.size())
     add("then", std::to_string(r.findings.size() - shown) + " more differences (--full)");
-  if (!r.findings.empty())
-    add("all", r.complete
+  if (r.ranks ? r.complete && !r.findings.empty() : !r.findings.empty())
+    add("all", r.ranks && r.ranks->a_is_many
+                   ? "with all of this put into B, B gives A's step: nothing else differs beyond rounding"
+               : r.complete
                    ? "with all of this put into A, A gives B's step: nothing else differs beyond rounding"
                    : "more differs than was found");
   if (r.formats) add("formats", formats_text(*r.formats));
@@ -147,6 +158,7 @@ std::vector<Line> lines_of(const Report& r, bool full) {
   if (!r.ends.empty()) add("step's end", ends_text(r.ends));
   add("operations", std::to_string(r.ops_a) + " in A, " + std::to_string(r.ops_b) + " in B, " +
                         std::to_string(r.in_common) + " in common");
+  if (r.ranks) add("ranks", ranks_text(*r.ranks));
   if (r.runs) {
     add("compared", "step " + std::to_string(r.runs->steps.back()) + " of rank " +
                         std::to_string(r.runs->rank) + "; both runs have files of step" +

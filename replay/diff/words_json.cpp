@@ -30,6 +30,7 @@ nlohmann::ordered_json json_of(const Finding& f) {
           {"shown", f.shown},
           {"widened", f.widened},
           {"in_format", f.in_format},
+          {"how", f.how},
           {"text", sentence(f)},
           {"tried", tried(f)}};
 }
@@ -49,6 +50,11 @@ nlohmann::ordered_json json_of(const std::optional<Runs>& runs) {
   if (runs->loss_step)
     j["loss"] = {{"step", *runs->loss_step}, {"in_a", runs->loss_a}, {"in_b", runs->loss_b}};
   return j;
+}
+
+nlohmann::ordered_json json_of(const std::optional<Ranks>& ranks) {
+  if (!ranks) return {};
+  return {{"side", ranks->a_is_many ? "A" : "B"}, {"put_together", ranks->many}};
 }
 
 nlohmann::ordered_json json_of(const std::optional<Formats>& formats) {
@@ -113,6 +119,7 @@ std::string to_json(const Report& r, bool full) {
                               {"complete", r.complete},
                               {"ends", ends},
                               {"runs", json_of(r.runs)},
+                              {"ranks", json_of(r.ranks)},
                               {"formats", json_of(r.formats)},
                               {"fp64", json_of(r.in_fp64)},
                               {"notes", r.notes},

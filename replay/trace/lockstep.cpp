@@ -3,8 +3,10 @@
 #include <ATen/Functions.h>
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "replay/trace/environment.h"
@@ -67,48 +69,76 @@ void load_outside(const Replayer::Impl& impl) {
     if (!slot.data.empty()) (void)impl.load(slot.data);
 }
 
+/// A run, how far it has to be for each row, and what it wrote ahead of the last run.
+struct Ahead {
+  explicit Ahead(const LockstepRun& what) : side(what) {}
+
+  Side side;
+  std::vector<std::int32_t> needed;
+  std::map<std::int32_t, std::size_t> row_of;
+  std::map<std::size_t, std::vector<at::Tensor>> kept;
+};
+
 }  // namespace
+
+std::vector<std::pair<RunResult, std::vector<at::Tensor>>> march(const std::vector<LockstepRun>& runs,
+                                                                 const std::vector<std::vector<OpId>>& rows,
+                                                                 const CompareOps& compare) {
+  std::deque<Ahead> others;
+  for (std::size_t k = 0; k < runs.size(); ++k) {
+    load_outside(runs[k].replayer->impl());
+    Ahead& run = others.emplace_back(runs[k]);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      run.needed.push_back(std::max(rows[i][k].row(), i ? run.needed[i - 1] : kNone));
+      run.row_of.emplace(rows[i][k].row(), i);
+    }
+  }
+  Ahead& last = others.back();
+  for (std::size_t i = 0; i < rows.size();) {
+    std::size_t end = rows.size();
+    for (std::size_t k = 0; k + 1 < others.size(); ++k) {
+      Ahead& run = others[k];
+      std::uint64_t bytes = 0;
+      const auto keep = [&](OpId op, const std::vector<at::Tensor>& written) {
+        const auto found = run.row_of.find(op.row());
+        if (found == run.row_of.end()) return;
+        auto& kept = run.kept[found->second];
+        for (const at::Tensor& t : written) kept.push_back(t.defined() ? t.detach().clone() : t);
+        bytes += bytes_of(kept);
+      };
+      const trace::RunScope scope(run.side.doc());
+      std::size_t reached = i;
+      for (; reached < end && (reached == i || bytes < kBytesAhead); ++reached)
+        run.side.run_to(run.needed[reached], keep);
+      end = reached;  // the next runs need to go no farther
+    }
+    const trace::RunScope scope(last.side.doc());
+    for (; i < end; ++i)
+      last.side.run_to(rows[i].back().row(), [&](OpId op, const std::vector<at::Tensor>& written) {
+        if (op != rows[i].back()) return;
+        std::vector<std::vector<at::Tensor>> all;
+        for (std::size_t k = 0; k + 1 < others.size(); ++k) all.push_back(std::move(others[k].kept[i]));
+        all.push_back(written);
+        compare(i, all);
+        for (std::size_t k = 0; k + 1 < others.size(); ++k) others[k].kept.erase(i);
+      });
+  }
+  std::vector<std::pair<RunResult, std::vector<at::Tensor>>> results;
+  for (Ahead& run : others) results.push_back(run.side.finish());
+  return results;
+}
 
 LockstepResult lockstep(const LockstepRun& a, const LockstepRun& b, std::vector<OpPair> pairs,
                         const ComparePair& compare) {
-  load_outside(a.replayer->impl());
-  load_outside(b.replayer->impl());
   std::sort(pairs.begin(), pairs.end(), [](const OpPair& l, const OpPair& r) { return l.b < r.b; });
-  // How far A has to be for the pairs up to this one.
-  std::vector<std::int32_t> needed(pairs.size());
-  std::map<std::int32_t, std::size_t> partner;  // op of A -> pair
-  for (std::size_t i = 0; i < pairs.size(); ++i) {
-    needed[i] = std::max(pairs[i].a.row(), i ? needed[i - 1] : kNone);
-    partner.emplace(pairs[i].a.row(), i);
-  }
-  Side left(a), right(b);
-  std::map<std::size_t, std::vector<at::Tensor>> ahead;  // pair -> what A wrote
-  std::uint64_t bytes = 0;
-  const auto keep = [&](OpId op, const std::vector<at::Tensor>& written) {
-    const auto found = partner.find(op.row());
-    if (found == partner.end()) return;
-    auto& kept = ahead[found->second];
-    for (const at::Tensor& t : written) kept.push_back(t.defined() ? t.detach().clone() : t);
-    bytes += bytes_of(kept);
-  };
-  for (std::size_t i = 0; i < pairs.size();) {
-    std::size_t end = i;
-    {
-      const trace::RunScope scope(left.doc());
-      for (bytes = 0; end < pairs.size() && (end == i || bytes < kBytesAhead); ++end)
-        left.run_to(needed[end], keep);
-    }
-    const trace::RunScope scope(right.doc());
-    for (; i < end; ++i)
-      right.run_to(pairs[i].b.row(), [&](OpId op, const std::vector<at::Tensor>& written) {
-        if (op != pairs[i].b) return;
-        compare(pairs[i], ahead[i], written);
-        ahead.erase(i);
-      });
-  }
+  std::vector<std::vector<OpId>> rows;
+  for (const OpPair& pair : pairs) rows.push_back({pair.a, pair.b});
+  auto results = march({a, b}, rows, [&](std::size_t row, const std::vector<std::vector<at::Tensor>>& all) {
+    compare(pairs[row], all[0], all[1]);
+  });
   LockstepResult result;
-  std::tie(result.a, result.wanted_a) = left.finish();
-  std::tie(result.b, result.wanted_b) = right.finish();
+  std::tie(result.a, result.wanted_a) = std::move(results[0]);
+  std::tie(result.b, result.wanted_b) = std::move(results[1]);
   return result;
 }
 

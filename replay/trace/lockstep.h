@@ -1,11 +1,11 @@
-/// lockstep: two runs side by side, of one file or of two, with what both wrote in hand at chosen pairs of
-/// ops.
+/// lockstep: runs side by side, of one file or of several, with what all wrote in hand at chosen ops.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "replay/trace/replayer.h"
@@ -23,7 +23,7 @@ struct Place {
   TensorId row;
 };
 
-/// One of the two runs. Both pointers must outlive the call; `wanted`: values to be copied.
+/// One of the runs. Both pointers must outlive the call; `wanted`: values to be copied.
 struct LockstepRun {
   const Replayer* replayer = nullptr;
   const RunOptions* options = nullptr;
@@ -46,5 +46,14 @@ struct LockstepResult {
 /// std::runtime_error if outside values can't be read.
 LockstepResult lockstep(const LockstepRun& a, const LockstepRun& b, std::vector<OpPair> pairs,
                         const ComparePair& compare);
+
+/// What the ops of a row of `march` wrote, in the order of the runs.
+using CompareOps = std::function<void(std::size_t row, const std::vector<std::vector<at::Tensor>>& written)>;
+
+/// The same for any number of runs. `rows`: an op of each run, each op in one row at most, in the order of
+/// the last run, in which `compare` is called. The results and the wanted values of each run.
+std::vector<std::pair<RunResult, std::vector<at::Tensor>>> march(const std::vector<LockstepRun>& runs,
+                                                                 const std::vector<std::vector<OpId>>& rows,
+                                                                 const CompareOps& compare);
 
 }  // namespace nanquest

@@ -9,10 +9,12 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "attach"))
 from attached import BIN, AttachTest, by_day, main, nightly  # noqa: E402
-from truth import BASES, OF_FORMATS, OF_RANKS, PLANTED  # noqa: E402
+from truth import BASES, OF_FORMATS, OF_RANKS, OVER_RANKS, PLANTED  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 PROGRAM, OF_TWO_RANKS, ROUNDING, FORMATS = HERE / "planted.py", HERE / "planted_ranks.py", HERE / "rounding.py", HERE / "formats.py"
+ONE_OR_TWO = HERE / "over_ranks.py"
+OVER_RANKS_BY_DAY = ("fsdp2", "tensor no-all-reduce", "ddp loss-over-ranks")
 PLANTED_BY_DAY = ("rms-eps", "missing-bias", "rope-base")
 ROUNDING_BY_DAY = ("channels-last", "batch-split")
 
@@ -30,7 +32,7 @@ class DiffTest(AttachTest):
         """Its run directory."""
         run = self.folder / "-".join([program.stem, *words, steps])
         if not run.exists():
-            start = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2") if program == OF_TWO_RANKS else ()
+            start = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2") if program == OF_TWO_RANKS or (program == ONE_OR_TWO and words != ("one",)) else ()
             self.assert_exit(self.observed(*start, program, *words, run_dir=run, options=("--record-steps", steps)))
         return run
 
@@ -73,6 +75,34 @@ class DiffTest(AttachTest):
                 self.assertEqual([end["name"] for end in report["ends"] if end["name"] != "loss"],
                                  ["gradients", "updated weights"])
                 self.assertTrue(all(end["compared"] > 5 or end["name"] == "loss" for end in report["ends"]), report)
+
+    def test_one_rank_against_two(self):
+        """Shards and parts of a sum are put together; what then differs is named, from both sides."""
+        one = self.run_of(ONE_OR_TWO, "one")
+        for name in by_day(OVER_RANKS_BY_DAY, [n for n in OVER_RANKS if n not in OVER_RANKS_BY_DAY]):
+            with self.subTest(name):
+                kind, words, tried = OVER_RANKS[name]
+                two = self.run_of(ONE_OR_TWO, *name.split())
+                report = self.document(one, two, 1 if kind else 0)
+                self.assertEqual(report["ranks"], {"side": "B", "put_together": [0, 1]})
+                compared = {end["name"]: end["compared"] for end in report["ends"]}
+                self.assertEqual(compared, {"loss": 1, "gradients": 27, "updated weights": 27})
+                self.assertEqual(report["alike"], not kind, report["findings"])
+                if not kind:
+                    continue
+                self.assertEqual([found["kind"] for found in report["findings"]], [kind], report["findings"])
+                found, = report["findings"]
+                for word in words:
+                    self.assertIn(word, found["text"])
+                self.assertIn(tried, found["tried"])
+                turned, = self.document(two, one, 1)["findings"]
+                self.assertEqual((turned["op_a"], turned["op_b"], turned["in_a"]), (found["op_b"], found["op_a"], found["in_b"]))
+
+    @nightly
+    def test_other_formats_over_ranks_are_not_judged(self):
+        process = self.diff(self.run_of(ONE_OR_TWO, "one"), self.run_of(ONE_OR_TWO, "fsdp2", "bf16"))
+        self.assert_exit(process, 2)
+        self.assertIn("one computes in Float and the other in BFloat16, first aten::embedding", process.stderr)
 
     def test_the_same_step_of_the_same_program_is_alike(self):
         plain = self.recorded(PROGRAM)

@@ -34,3 +34,18 @@ OF_FORMATS = {"bf16-accumulation": ("Float", "BFloat16", "aten::zeros")}
 BASES = {"untied": "tied", "positions-after-padding": "padded", "bf16-accumulation": "summed", "clip-norm": "clipped"}
 # Names of planted_ranks.py.
 OF_RANKS = ("no-all-reduce", "loss-over-ranks")
+
+# over_ranks.py on one rank against this on two: the kind of the only finding ("": alike), words of its text, words of what was tried.
+# The ranks of loss-over-ranks have 18 and 34 of 52 tokens.
+OVER_RANKS = {
+    "ddp": ("", (), ""),
+    "sampled": ("", (), ""),
+    "fsdp2": ("", (), ""),
+    "tensor": ("", (), ""),
+    "tensor no-all-reduce": ("ranks", ("aten::add in 2 ", "parts of a sum", "aten::addmm in 2.down"), ""),
+    "ddp loss-over-ranks": ("ranks", ("aten::nll_loss_forward",), "weighted 0.35 and 0.65"),
+    "fsdp2 loss-over-ranks": ("ranks", ("aten::nll_loss_forward",), "weighted 0.35 and 0.65"),
+    "ddp scale": ("argument", ("1.attention", "0.25", "0.3", "4 places"), "gives"),
+    "tensor scale": ("argument", ("1.attention", "0.25", "0.3", "4 places"), "gives"),
+    "fsdp2 decay": ("argument", ("optimizer", "0.9999", "0.9998", "27 places"), "gives"),
+}
