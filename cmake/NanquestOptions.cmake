@@ -118,7 +118,7 @@ foreach(_needed IN ITEMS "HDF5 libhdf5-dev" "nlohmann_json nlohmann-json3-dev" "
 endforeach()
 if(_missing)
   list(JOIN _missing " " _missing)
-  message(FATAL_ERROR "nanquest: C libraries are missing that it is built with; on Debian and Ubuntu: apt-get install ${_missing} (elsewhere: HDF5 with its C headers, nlohmann-json, CLI11; -DCMAKE_PREFIX_PATH names other places)")
+  message(FATAL_ERROR "nanquest: C libraries are missing that it is built with; on Debian and Ubuntu: apt-get install ${_missing} (without being root: cmake/without_root.sh; elsewhere: HDF5 with its C headers, nlohmann-json, CLI11; -DCMAKE_PREFIX_PATH names other places)")
 endif()
 
 set(_reason "")

@@ -121,6 +121,11 @@ case "$mode" in
     configure release build
     build build
     test_in build "${labels[@]}" "${skipped[@]}"
+    if [ "$night" -eq 1 ] && [ "${#labels[@]}" -eq 0 ]; then  # each version of PyTorch: built for, and tried
+      . cmake/wheel/wheel.sh
+      make_wheel
+      "$NANQUEST_PYTHON" tests/attach/install/minors.py dist/nanquest-*.whl
+    fi
     ;;
   bench)
     configure release build

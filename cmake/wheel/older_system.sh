@@ -49,11 +49,12 @@ python3 "$here/stub_library.py" "$libraries/libstdc++.so.6" "$folder/stubs/libst
 cd "$work/sources"
 apt-get -qq source --download-only hdf5 zlib
 for source in *.dsc; do dpkg-source --no-check -x "$source" "${source%%_*}" >/dev/null; done
-cc="${CC:-cc} --sysroot=$folder" flags="-O3 -DNDEBUG -w -fPIC -fvisibility=hidden"
+cc="${CC:-cc} --sysroot=$folder" flags="-DNDEBUG -w -fPIC -fvisibility=hidden"
 jobs=(${NANQUEST_JOBS:+-j "$NANQUEST_JOBS"})
-(cd zlib && CC="$cc" CFLAGS="$flags" ./configure --static && make libz.a) >zlib.log 2>&1 || { tail -40 zlib.log >&2; exit 70; }
+(cd zlib && CC="$cc" CFLAGS="-O3 $flags" ./configure --static && make libz.a) >zlib.log 2>&1 || { tail -40 zlib.log >&2; exit 70; }
 install -m 644 zlib/libz.a "$libraries/libz.a"
 install -m 644 zlib/zconf.h zlib/zlib.h "$folder/usr/include/"
-(cd hdf5 && ./configure CC="$cc" CFLAGS="$flags" --prefix="$folder/usr" --libdir="$libraries" --disable-shared --disable-hl --disable-tests \
+# Small, as it is in each library for each version of PyTorch; what takes time is zlib and the disk.
+(cd hdf5 && ./configure CC="$cc" CFLAGS="-Os $flags" --prefix="$folder/usr" --libdir="$libraries" --disable-shared --disable-hl --disable-tests \
   --disable-tools --enable-threadsafe --with-zlib="$folder/usr" --without-szlib --enable-build-mode=production &&
   make "${jobs[@]}" -C src install) >hdf5.log 2>&1 || { tail -40 hdf5.log >&2; exit 70; }

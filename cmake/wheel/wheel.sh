@@ -31,7 +31,7 @@ make_wheel() {
       nq_make "$folder" "torch $release, to link with" nq_torch_to_link "$release"
     fi
     configure release "build-wheel-$minor" "-DLibTorch_ROOT=$folder/torch" "-DNANQUEST_OLDER_SYSTEM=$older" -DNANQUEST_TORCH=ON \
-      "-DNANQUEST_VIEWER=$viewer" "-DNANQUEST_CUDA=$kernels" -DNANQUEST_MPI=OFF -DNANQUEST_PYTHON=OFF -DNANQUEST_TESTS=OFF
+      "-DNANQUEST_VIEWER=$viewer" "-DNANQUEST_CUDA=$kernels" -DNANQUEST_TRAINER=ON -DNANQUEST_MPI=OFF -DNANQUEST_PYTHON=OFF -DNANQUEST_TESTS=OFF
     build "build-wheel-$minor" nanquest_python_package
     builds+=("build-wheel-$minor")
     viewer=OFF kernels=OFF

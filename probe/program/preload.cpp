@@ -1,7 +1,7 @@
 // libnanquest_preload.so: `nanquest run` preloads it into a program that is not Python.
 //
 // It replaces the C library's function that starts a program, so it runs after all constructors of the
-// program's libraries and before main. If the program has LibTorch, it loads the libnanquest_program.so that
+// program's libraries and before main. If the program has LibTorch, it loads the libnanquest_attach.so that
 // was built for this minor version of it: from torch-<minor> in its own folder, or from that folder itself;
 // every other program runs unchanged. It uses only the C library, because each child of the program loads it
 // too.
@@ -119,7 +119,7 @@ void load_probe(const char* torch) {
         "the probe was built for LibTorch %s, but this program has %s%u; the program runs without the "
         "probe (build nanquest against %s)",
         *built ? built : "of other versions", minor, unsigned(number >> 40 & 255), torch);
-  if (std::snprintf(path, sizeof path, "%s/libnanquest_program.so", folder) >= PATH_MAX) return;
+  if (std::snprintf(path, sizeof path, "%s/libnanquest_attach.so", folder) >= PATH_MAX) return;
   void* probe = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!probe) return give_up("the probe is off: it can't be loaded: %s", dlerror());
   if (const auto begin = reinterpret_cast<void (*)()>(dlsym(probe, "nanquest_program_begin"))) begin();

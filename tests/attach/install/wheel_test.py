@@ -28,7 +28,7 @@ PRETENDS = "import nanquest, sys, torch\ntorch.__version__ = sys.argv[1]\nprint(
 def make_wheel(dist):
     project = assemble.tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     files = assemble.package_files()
-    for name in ("libnanquest_attach.so", "libnanquest_attach.version", "libnanquest_program.so", "libnanquest_replay.so"):
+    for name in ("libnanquest_attach.so", "libnanquest_attach.version", "libnanquest_replay.so"):
         files[f"nanquest/lib/torch-{HERE}/{name}"] = BUILD / "lib" / name
     files[f"nanquest/lib/torch-{HERE}/nanquest-replay"] = BUILD / "bin" / "nanquest-replay"
     files["nanquest/lib/libnanquest_preload.so"] = BUILD / "lib" / "libnanquest_preload.so"
@@ -118,7 +118,7 @@ class Wheel(unittest.TestCase):
             self.assertEqual(self.start("with-torch", "python", "both.py").stdout, "True\n")
 
     def test_libraries_export_their_c_functions_alone(self):
-        for name in ("attach", "program", "replay"):
+        for name in ("attach", "replay"):
             listed = subprocess.run(["nm", "-D", "--defined-only", BUILD / "lib" / f"libnanquest_{name}.so"], text=True, capture_output=True, check=True)
             names = [line.split()[-1] for line in listed.stdout.splitlines()]
             self.assertEqual([each for each in names if not re.match("nanquest_", each) and each != "nanquest_replay"], [], name)
