@@ -86,9 +86,10 @@ def _train(run_dir: str, hooked: bool) -> tuple:
         return json.loads(done.stdout.strip().splitlines()[-1]), done.stderr.strip().splitlines()
     except subprocess.TimeoutExpired:
         return {}, [f"two steps took more than {PATIENCE} s"]
-    except (ValueError, IndexError, OSError) as problem:
-        said = done.stderr.strip().splitlines() if "done" in locals() else []
-        return {}, said[-1:] or [f"{type(problem).__name__}: {problem}"]
+    except (ValueError, IndexError):
+        return {}, done.stderr.strip().splitlines()[-1:] or [f"it ended with exit code {done.returncode} and no word"]
+    except OSError as problem:
+        return {}, [f"{type(problem).__name__}: {problem}"]
 
 
 def _attached(facts: dict, said: list) -> Finding:
