@@ -24,7 +24,7 @@ VERDICTS = {
 class Minors(unittest.TestCase):
     def test_the_same_verdict(self):
         archives = sorted(HERE.glob("recorded/*.tar.xz"), key=lambda file: [int(part) for part in file.name.split(".")[:2]])
-        self.assertEqual(len(archives), 8)
+        self.assertEqual(archives[0].name, "2.8.tar.xz")
         for archive in archives if os.environ.get("NANQUEST_NIGHTLY") == "1" else archives[:1]:
             with tempfile.TemporaryDirectory() as folder, tarfile.open(archive) as files:
                 files.extractall(folder, filter="data")
