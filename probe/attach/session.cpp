@@ -153,6 +153,7 @@ void AttachSession::new_trace() {
   if (!rounds_ || machine_.paused()) return;
   machine_.record_opens();
   results_ = {};
+  if (options_.audit > 0 && is_on_device()) options_.audit = 0;  // a CPU does not have its kernels
   if (audited()) options_.record_steps.insert(step());
   trace_ = {.watched = watching()};
   if (trace_.watched && options_.probe.level == Level::trace) own_.drops();

@@ -317,6 +317,8 @@ class AttachSession : public OpSink {
   /// The program updates its weights itself, from this op of the running step on.
   void updated_by_hand(std::size_t first_op);
   bool watching() const;
+  /// Whether weights lie on a device.
+  bool is_on_device();
   /// Whether the running step is one of those that are saved for an audit.
   bool audited() const { return options_.audit > 0 && step() > 0 && step() % options_.audit == 0; }
   /// Whether it is measured how often steps are watched.

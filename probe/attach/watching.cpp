@@ -14,6 +14,11 @@ bool AttachSession::watching() const {
   return rounds_ && rounds_->recorder().asks_for_watching();
 }
 
+bool AttachSession::is_on_device() {
+  const std::vector<at::Device>& devices = tensors_.devices();
+  return std::any_of(devices.begin(), devices.end(), [](at::Device d) { return !d.is_cpu(); });
+}
+
 bool AttachSession::spaces_by_cost() const {
   return options_.probe.level == Level::trace && options_.watch_every < 0 && options_.watch_percent > 0;
 }

@@ -19,6 +19,7 @@ struct Audit {
   AuditAnswer answer = AuditAnswer::unknown;
   std::string why;  ///< why it is unknown
   std::int64_t step = 0;
+  std::int32_t rank = 0, world_size = 1;
   std::int64_t compared = 0, differ = 0;  ///< outputs
   OpId op;                                ///< the first whose output differs; none
   std::string op_name, module;            ///< of that op
@@ -34,7 +35,7 @@ struct Audit {
 /// the recorded bits.
 Audit audit(const Replayer& replayer);
 
-/// One line: "step 200: HARDWARE: aten::addmm in blocks.1 (op 34): …".
+/// One line: "step 200: HARDWARE: aten::addmm in blocks.1 (op 34): …"; "step 200 of rank 3: …" of several.
 std::string audit_text(const Audit& result);
 /// The document "nanquest.audit", version 1 (docs/replay.md).
 std::string audit_json(const Audit& result, const std::string& file);

@@ -41,7 +41,8 @@ std::string indices(std::int64_t element, const std::vector<std::int64_t>& sizes
 }  // namespace
 
 std::string audit_text(const Audit& a) {
-  const std::string head = "step " + std::to_string(a.step) + ": ";
+  const std::string rank = a.world_size > 1 ? " of rank " + std::to_string(a.rank) : "";
+  const std::string head = "step " + std::to_string(a.step) + rank + ": ";
   if (a.answer == AuditAnswer::same)
     return head + "run again, all " + std::to_string(a.compared) + " outputs have the same bits";
   const std::string differ =
@@ -67,6 +68,7 @@ std::string audit_json(const Audit& a, const std::string& file) {
                               {"version", 1},
                               {"file", file},
                               {"step", a.step},
+                              {"rank", a.rank},
                               {"answer", word(a.answer)},
                               {"why", a.why},
                               {"compared", a.compared},

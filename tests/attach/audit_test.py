@@ -12,8 +12,8 @@ FLIPS = PROGRAMS / "flips.py"
 
 
 class AuditTest(AttachTest):
-    def audited(self, steps, wrong, *options):
-        process = self.observed(FLIPS, steps, wrong, options=options, NANQUEST_BIN=str(BIN))
+    def audited(self, steps, wrong, *options, launcher=()):
+        process = self.observed(*launcher, FLIPS, steps, wrong, options=options, NANQUEST_BIN=str(BIN))
         self.assert_exit(process)
         self.recorded_lines = [line for line in process.stderr.splitlines() if "recorded as asked" in line]
         return [line for line in process.stderr.splitlines() if "audit" in line]
@@ -44,6 +44,15 @@ class AuditTest(AttachTest):
         self.assert_exit(explained, 1)
         self.assertEqual([(row["step"], row["label"]) for row in json.loads(explained.stdout)["findings"]], [(8, "HARDWARE")])
         self.assertEqual((found["answer"], found["op"]["name"], found["bit"]["element"], found["bit"]["bit"]), ("HARDWARE", "aten::tanh", 13, 20))
+
+    def test_of_two_ranks_the_one_that_was_wrong_is_named(self):
+        two = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+        lines = self.audited(7, 4, "--audit", "4", launcher=two)
+        self.assertEqual((len(lines), self.recorded_lines), (2, []), lines)
+        for part in ("step 4 of rank 1: HARDWARE: aten::tanh in ", "element [1, 5], bit 20"):
+            self.assertIn(part, lines[0])
+        self.assertIn("1 of 2 steps of 2 ranks came back bit for bit; 1 HARDWARE", lines[1])
+        self.assertEqual(self.left(), ["step-00000004.r1.audit.json", "step-00000004.r1.h5"])
 
     def test_healthy_steps_leave_nothing_but_what_was_asked_for(self):
         lines = self.audited(13, 99, "--audit", "4", "--record-steps", "3,4")

@@ -50,6 +50,12 @@ class ProbeTest(Observed):
                 self.assertTrue(verdict["fix"]["verified"], verdict["fix"])
                 self.assertEqual(len(verdict["blame"]["set"]), 1, verdict["blame"])
 
+    def test_no_step_of_a_device_is_saved_for_an_audit(self):
+        run, [(weights, _)] = self.observed("trace", "adamw", audit=2)
+        self.assert_same_bits(weights, train("adamw")[0])
+        self.assertEqual(self.said.count("--audit: no step is audited, because a CPU runs it again, which does not have the kernels of nqdev"), 1)
+        self.assertEqual(list(run.glob("recordings/*")), [])
+
     def test_a_bad_update_is_found_in_the_step_that_made_it(self):
         for level in ("trace", "watch"):
             with self.subTest(level):

@@ -5,6 +5,7 @@ A step whose outputs are the same leaves no file. One that differs stays in RUN_
 
 from __future__ import annotations
 
+import collections
 import json
 import os
 import subprocess
@@ -45,18 +46,21 @@ class Auditor:
         self._run_dir, self._every, self._kept = run_dir, every, kept
         self._answers = {SAME: 0, HARDWARE: 0, UNKNOWN: 0}
         self._left_out = 0
+        self._ranks = collections.Counter()  # steps of each that were looked at
 
     def files(self) -> list:
         found = beside.snapshots(self._run_dir, "recordings")
         return [path for path in found if (step := beside.step_of(path)) > 0 and step % self._every == 0]
 
     def work(self, new: list) -> None:
-        """Audits the newest of them; a step takes longer to run again than the training takes for it."""
-        new = sorted(new, key=beside.step_of)
+        """Audits the newest of them; a step takes longer to run again than the training takes for it. Of a step those ranks come first of
+        which the fewest were looked at."""
+        new = sorted(new, key=lambda path: (beside.step_of(path), -self._ranks[beside.rank_of(path)]))
         for path in new[:-WAITING]:
             self._left_out += 1
             self._remove(path)
         for path in new[-WAITING:]:
+            self._ranks[beside.rank_of(path)] += 1
             self._audit(path)
 
     def _audit(self, path: str) -> None:
@@ -85,7 +89,8 @@ class Auditor:
         looked = sum(self._answers.values())
         if not looked and not self._left_out:
             return
-        parts = [f"{self._answers[SAME]} of {looked} steps came back bit for bit"]
+        of_ranks = f" of {len(self._ranks)} ranks" if len(self._ranks) > 1 else ""
+        parts = [f"{self._answers[SAME]} of {looked} steps{of_ranks} came back bit for bit"]
         parts += [f"{self._answers[answer]} {answer}" for answer in (HARDWARE, UNKNOWN) if self._answers[answer]]
         parts += [f"{self._left_out} not looked at, because running a step again takes longer than the training"] if self._left_out else []
         say("audit: " + "; ".join(parts))

@@ -21,7 +21,7 @@ from ..base.say import say
 LOOK_EVERY = 0.5  # seconds
 PATIENCE = 15 * 60  # seconds for one file
 CLOCK = 0.1  # seconds that a file's time may be behind
-SNAPSHOT = re.compile(r"step-([0-9]+)\.r[0-9]+(?:\.[0-9]+)?\.h5")  # as parse_incident_name in probe/snapshot/run_dir.h
+SNAPSHOT = re.compile(r"step-([0-9]+)\.r([0-9]+)(?:\.[0-9]+)?\.h5")  # as parse_incident_name in probe/snapshot/run_dir.h
 
 
 class Beside:
@@ -60,6 +60,11 @@ def snapshots(run_dir: str, folder: str) -> list:
 def step_of(snapshot: str) -> int:
     """The step of one of `snapshots`, by its name."""
     return int(SNAPSHOT.fullmatch(os.path.basename(snapshot))[1])
+
+
+def rank_of(snapshot: str) -> int:
+    """The rank of one of `snapshots`, by its name."""
+    return int(SNAPSHOT.fullmatch(os.path.basename(snapshot))[2])
 
 
 def replayed(*words: str) -> subprocess.CompletedProcess:

@@ -55,6 +55,10 @@ class Program:
         self.saw_weights = True
         part = own_part(tensor)
         number = self.attached.ops.name_parameter(name, part) if is_plain(part) else -1
+        if self.attached.settings.audit and part.device.type != "cpu":
+            self.attached.say_once(
+                f"--audit: no step is audited, because a CPU runs it again, which does not have the kernels of {part.device.type}"
+            )
         self._note_part(name, tensor)
         self.numbers.know(tensor, name, number, owner, key)
         return number
