@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
+#include <utility>
 
 #include "replay/diff/comparison.h"
 #include "replay/diff/formats.h"
+#include "replay/diff/regions.h"
 
 namespace nanquest::diff {
 namespace {
@@ -23,6 +26,24 @@ const Finding* first_of_step(const Report& report) {
 bool may_be_rounding(const Finding& f) {
   return f.kind == Kind::operations || f.kind == Kind::input || f.kind == Kind::format ||
          f.kind == Kind::value;
+}
+
+/// What a compiled region makes may differ inside it; all later differences follow from that.
+void add_region(const Replayer& a, const Replayer& b, const Settings& settings, Report& report) {
+  try {
+    std::optional<Finding> inside = look_into_regions(a, b, settings);
+    if (!inside) {
+      inside = look_into_regions(b, a, settings);
+      if (inside) std::swap(inside->a, inside->b);
+    }
+    if (!inside) return;
+    report.notes.push_back(std::to_string(report.findings.size()) +
+                           " later differences were found too, which may follow from the region's");
+    report.findings = {*std::move(inside)};
+  } catch (const std::exception& e) {
+    report.notes.push_back("the operators of a compiled region can't be run here: " +
+                           std::string(e.what()).substr(0, 120));
+  }
 }
 
 /// Both steps again in fp64, where formats and the order of sums make no difference.
@@ -55,6 +76,10 @@ Result<Report> compare_steps(const Replayer& a, const Replayer& b, const Setting
   try {
     Report report = compare_in(a, b, settings, Precision::as_recorded);
     const Finding* first = first_of_step(report);
+    if (first && report.same_program && may_be_rounding(*first) && first == report.findings.data()) {
+      add_region(a, b, settings, report);
+      first = first_of_step(report);
+    }
     if (report.same_program && (first ? may_be_rounding(*first) : report.formats.has_value())) {
       if (settings.say) settings.say("comparing in fp64");
       add_fp64(a, b, settings, report);

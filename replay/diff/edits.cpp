@@ -32,12 +32,12 @@ RunOptions Edits::options() const {
     std::vector<Shown> all;
     for (auto [one, end] = shown_.equal_range(at->first); one != end; ++one) all.push_back(one->second);
     options.edit.output_edit[at->first] = [all = std::move(all)](std::vector<at::Tensor>& written) {
-      for (const Shown& shown : all)
-        for (const at::Tensor& t : written) {
-          if (!t.defined() || t.scalar_type() != shown.value.scalar_type()) continue;
+      for (const Shown& shown : all) {
+        if (shown.entry >= written.size()) continue;
+        const at::Tensor& t = written[shown.entry];
+        if (t.defined() && t.scalar_type() == shown.value.scalar_type())
           t.as_strided(shown.row.sizes, shown.row.strides, shown.row.storage_offset).copy_(shown.value);
-          break;
-        }
+      }
     };
   }
   for (const auto& [op, values] : written_)

@@ -22,13 +22,14 @@ class Edits {
   }
   /// What `op` writes becomes these values; undefined entries stay.
   void written(OpId op, std::vector<at::Tensor> values) { written_[op.row()] = std::move(values); }
-  /// After `op` has written, the elements that `row` of its doc shows become those of `value`.
-  void shown_after(OpId op, const TensorRow& row, at::Tensor value) {
-    shown_.emplace(op.row(), Shown{row, std::move(value)});
+  /// After `op` has written, the elements that `row` of its doc shows of the memory of what it wrote as
+  /// `entry` become those of `value`.
+  void shown_after(OpId op, std::size_t entry, const TensorRow& row, at::Tensor value) {
+    shown_.emplace(op.row(), Shown{row, std::move(value), entry});
   }
   /// The elements of an outside storage that `row` shows become those of `value` before the step.
   void outside(SlotId slot, const TensorRow& row, at::Tensor value) {
-    outside_[slot.row()] = {row, std::move(value)};
+    outside_[slot.row()] = {row, std::move(value), 0};
   }
 
   /// The step with all of this. The options share nothing with this object.
@@ -38,6 +39,7 @@ class Edits {
   struct Shown {
     TensorRow row;
     at::Tensor value;
+    std::size_t entry = 0;
   };
   Precision precision_;
   std::map<std::int32_t, std::map<int, c10::IValue>> arguments_;

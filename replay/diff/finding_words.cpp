@@ -58,6 +58,8 @@ std::string sentence(const Finding& f) {
     case Kind::ranks:
       if (!f.name.empty()) return (f.a < 0 ? "" : place(f) + ": ") + f.name + more;
       return place(f) + ": the other ranks gave something else; compare their files";
+    case Kind::region:
+      return place(f) + ": " + f.name;
     case Kind::value:
       if (f.a < 0) return f.name + " differs, but no operation that both have does";
       return place(f) + ": another value";
@@ -83,6 +85,8 @@ std::string_view word(Kind kind) {
       return "format";
     case Kind::ranks:
       return "ranks";
+    case Kind::region:
+      return "region";
     case Kind::value:
       return "value";
   }

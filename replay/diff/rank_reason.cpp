@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "probe/trace/collectives.h"
 #include "replay/diff/words.h"
 
 namespace nanquest::diff {
@@ -55,11 +56,30 @@ class InOrder {
       if (input->second.how == MadeUp::sum && !is_alone(input->first) && reads_in_b(op, input->first))
         of_sum = named(input->first);
     }
+    if (const std::string more = of_ranks_alone(op); !more.empty())
+      found.text += "; only the ranks run " + more + " before it";
     if (found.inputs_agree && !of_sum.empty()) {
       found.text = "it reads parts of a sum: the ranks' results of " + of_sum + " were not added before it";
       found.is_found = true;
     }
     return found;
+  }
+
+  /// Ops of the same module that compute something and have no partner in A, from B's last op that has one:
+  /// "aten::mul, aten::add".
+  std::string of_ranks_alone(OpId op) const {
+    const OpId partner = steps_.alignment.of_a[op];
+    std::string text;
+    for (std::int32_t at = partner.row() - 1; at >= 0 && !steps_.alignment.of_b[OpId{at}]; --at) {
+      const OpRow& row = steps_.graph_b.op(OpId{at});
+      const bool copies =
+          row.name == "aten::clone" || row.name == "aten::_to_copy" || row.name == "aten::copy_";
+      if (computes_nothing(row) || copies || (row.flags & (kOpUninitialised | kOpOpaque)) != 0 ||
+          is_collective(row.name) || steps_.graph_b.module_of(OpId{at}) != steps_.graph_b.module_of(partner))
+        continue;
+      text = row.name + (text.empty() ? "" : ", ") + text;
+    }
+    return text;
   }
 
   std::string named(OpId op) const {
@@ -127,8 +147,8 @@ std::string words_of_shares(const std::vector<double>& of_rank) {
     return std::abs(share - of_rank.front()) < 1e-3 * std::abs(of_rank.front());
   });
   if (equal)
-    return "the gradients of each rank's batch, times " + number(of_rank.front()) +
-           " and added, are those of one rank: it is their sum or mean that differs";
+    return "each rank's own gradients are right: times " + number(of_rank.front()) +
+           " and added they are those of one rank; what the ranks make of them differs";
   return "the gradients of each rank's batch, weighted " + text +
          " and added, are those of one rank: the ranks count alike, although their losses are means over "
          "different numbers of elements";

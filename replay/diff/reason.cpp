@@ -161,7 +161,12 @@ class Search {
       const TensorRow& row = steps_.graph_a.tensor(rows[0]);
       if (!maker || steps_.alignment.of_a[maker] || values[0].sizes() != at::IntArrayRef(row.sizes))
         return false;
-      edits.shown_after(maker, row, values[0]);
+      const auto written = steps_.graph_a.written(maker);
+      const auto entry = std::find_if(written.begin(), written.end(), [&](TensorId id) {
+        return steps_.graph_a.slot(id) == steps_.graph_a.slot(rows[0]);
+      });
+      if (entry == written.end()) return false;
+      edits.shown_after(maker, static_cast<std::size_t>(entry - written.begin()), row, values[0]);
     }
     return true;
   }

@@ -11,8 +11,9 @@ namespace nanquest::diff {
 /// How a difference came in. `batch`, `state`: values from outside the step differ. `argument`: a number that
 /// the program passed. `random`: other random numbers. `operations`: ops that only one has. `input`: the same
 /// op computes from something else. `format`: another number format. `ranks`: what a collective got from
-/// other ranks. `value`: none of these was found.
-enum class Kind : std::uint8_t { batch, state, argument, random, operations, input, format, ranks, value };
+/// other ranks, or ranks' values that do not make up that of one. `region`: the values part inside a compiled
+/// region. `value`: none of these was found.
+enum class Kind : std::uint8_t { batch, state, argument, random, operations, input, format, ranks, region, value };
 
 /// "batch", "state", …
 std::string_view word(Kind kind);

@@ -15,6 +15,7 @@ std::string percent(double share) {
 }
 
 std::string apart_text(const Finding& f) {
+  if (f.kind == Kind::region) return "its operators were run one by one on what the region was given";
   if (f.kind == Kind::batch || f.kind == Kind::state) return number(f.distance.found) + " of its size";
   return number(f.distance.found) + " of its size, where a change of the last bit makes " +
          number(f.distance.rounding) + (f.inputs_agree ? "; its inputs agree" : "");

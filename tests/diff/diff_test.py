@@ -9,11 +9,12 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "attach"))
 from attached import BIN, AttachTest, by_day, main, nightly  # noqa: E402
-from truth import BASES, OF_FORMATS, OF_RANKS, OVER_RANKS, PLANTED  # noqa: E402
+from truth import BASES, INSIDE_REGIONS, OF_FORMATS, OF_RANKS, OVER_RANKS, PLANTED  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 PROGRAM, OF_TWO_RANKS, ROUNDING, FORMATS = HERE / "planted.py", HERE / "planted_ranks.py", HERE / "rounding.py", HERE / "formats.py"
 ONE_OR_TWO = HERE / "over_ranks.py"
+REGIONS = HERE / "regions.py"
 OVER_RANKS_BY_DAY = ("fsdp2", "tensor no-all-reduce", "ddp loss-over-ranks")
 PLANTED_BY_DAY = ("rms-eps", "missing-bias", "rope-base")
 ROUNDING_BY_DAY = ("channels-last", "batch-split")
@@ -103,6 +104,22 @@ class DiffTest(AttachTest):
         process = self.diff(self.run_of(ONE_OR_TWO, "one"), self.run_of(ONE_OR_TWO, "fsdp2", "bf16"))
         self.assert_exit(process, 2)
         self.assertIn("one computes in Float and the other in BFloat16, first aten::embedding", process.stderr)
+
+    @nightly
+    def test_a_difference_inside_a_compiled_region(self):
+        eager = self.recorded(REGIONS, "eager")
+        self.assertTrue(self.document(eager, self.recorded(REGIONS, "compiled"), 0)["alike"])
+        for name, (operators, module, before) in INSIDE_REGIONS.items():
+            with self.subTest(name):
+                compiled = self.recorded(REGIONS, "compiled", name)
+                found = self.document(eager, compiled, 1)["findings"][0]
+                self.assertEqual((found["kind"], found["module"]), ("region", module), found)
+                self.assertIn(found["op"], operators)
+                self.assertIn(before, found["text"])
+                turned = self.document(compiled, eager, 1)["findings"][0]
+                self.assertEqual((turned["kind"], turned["op_a"], turned["op_b"]), ("region", found["op_b"], found["op_a"]))
+        first = self.document(eager, self.recorded(REGIONS, "compiled", "loss"), 1)["findings"][0]
+        self.assertNotEqual(first["kind"], "region", first)
 
     def test_the_same_step_of_the_same_program_is_alike(self):
         plain = self.recorded(PROGRAM)

@@ -3,9 +3,11 @@
 WAY: one; ddp and sampled (DistributedDataParallel; each has half of the batch, or every other sample), fsdp2 (fully_shard), tensor
 (parallelize_module) under torchrun. PLANT: no-all-reduce (tensor: a block's second layer leaves each rank its part of the sum),
 loss-over-ranks (ddp, fsdp2: the mean of the ranks' means, although they have different numbers of tokens), scale (attention scale),
-decay (of the optimizer), bf16 (fsdp2: what it computes in)
+decay (of the optimizer), bf16 (fsdp2: what it computes in),
+sums (ddp: gradients are added, not averaged), unsynced (ddp: no_sync), bias-twice (tensor: each rank adds the bias to its part of a sum)
 """
 
+import contextlib
 import sys
 
 import torch
@@ -36,7 +38,10 @@ class Block(nn.Module):
 
     def forward(self, x):
         x = x + self.attention(self.first(x))
-        return x + self.down(torch.tanh(self.up(self.norm(x))))
+        y = self.down(torch.tanh(self.up(self.norm(x))))
+        if PLANT == "bias-twice" and self is model[2]:
+            y = y + getattr(self.down.bias, "_local_tensor", self.down.bias) * (ranks - 1)
+        return x + y
 
 
 def parallelize(model):
@@ -57,6 +62,8 @@ torch.manual_seed(1)
 model = nn.Sequential(nn.Embedding(VOCABULARY, WIDTH), Block(), Block(), nn.Linear(WIDTH, VOCABULARY))
 if WAY in ("ddp", "sampled"):
     model = nn.parallel.DistributedDataParallel(model)
+    if PLANT == "sums":
+        model.register_comm_hook(None, lambda _, bucket: dist.all_reduce(bucket.buffer(), async_op=True).get_future().then(lambda done: done.value()[0]))
 elif WAY == "fsdp2":
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
     formats = MixedPrecisionPolicy(torch.bfloat16, torch.float32) if PLANT == "bf16" else MixedPrecisionPolicy()
@@ -75,7 +82,8 @@ for _ in range(2):
     if divides:
         own = slice(rank, None, ranks) if WAY == "sampled" else slice(8 * rank // ranks, 8 * (rank + 1) // ranks)
         inputs, targets = inputs[own].clone(), targets[own].clone()
-    logits = model(inputs).flatten(0, 1)
+    with model.no_sync() if PLANT == "unsynced" else contextlib.nullcontext():
+        logits = model(inputs).flatten(0, 1)
     if PLANT == "loss-over-ranks" or not divides:
         loss = F.cross_entropy(logits, targets.flatten())
     else:

@@ -45,7 +45,18 @@ OVER_RANKS = {
     "tensor no-all-reduce": ("ranks", ("aten::add in 2 ", "parts of a sum", "aten::addmm in 2.down"), ""),
     "ddp loss-over-ranks": ("ranks", ("aten::nll_loss_forward",), "weighted 0.35 and 0.65"),
     "fsdp2 loss-over-ranks": ("ranks", ("aten::nll_loss_forward",), "weighted 0.35 and 0.65"),
+    # Written after the comparison, and looked at once before anything was changed.
+    "ddp sums": ("ranks", ("optimizer", "aten::lerp_", "0.weight"), "each rank's own gradients are right"),
+    "ddp unsynced": ("ranks", ("optimizer", "aten::lerp_", "0.weight", "parts of a sum"), "each rank's own gradients are right"),
+    "tensor bias-twice": ("ranks", ("aten::add in 2 ", "only the ranks run aten::mul, aten::add before it"), ""),
     "ddp scale": ("argument", ("1.attention", "0.25", "0.3", "4 places"), "gives"),
     "tensor scale": ("argument", ("1.attention", "0.25", "0.3", "4 places"), "gives"),
     "fsdp2 decay": ("argument", ("optimizer", "0.9999", "0.9998", "27 places"), "gives"),
+}
+
+# regions.py, compiled with this: operators of the eager step of which one is the first that the region does not have, their module, the last
+# value that both have.
+INSIDE_REGIONS = {
+    "scale": (("aten::mul",), "1.attention", "aten::bmm in 1.attention"),
+    "eps": (("aten::native_layer_norm",), "0.norm", "aten::add in 0"),
 }
