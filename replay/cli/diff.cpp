@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "probe/snapshot/atomic_file.h"
+#include "replay/cause/region_alone.h"
 #include "replay/cli/commands.h"
 #include "replay/diff/over_ranks.h"
 #include "replay/diff/runs.h"
@@ -85,6 +86,7 @@ int compared(const DiffArguments& arguments, const Doing& tell) {
   Progressor progress(arguments.quiet);
   diff::Settings settings;
   settings.say = saying(tell, progress);
+  settings.open_region = region_alone;
   const auto ranks = ranks_of(arguments);
   if (!ranks) return fail(ranks.error());
   const auto report =

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "probe/base/result.h"
@@ -19,6 +20,9 @@ struct Settings {
   int most_repairs = 40;     ///< places at which B's values are put into A, for all findings together
   double least_share = 0.3;  ///< of ops in common; with less these are two different programs
   std::function<void(const std::string& what)> say = {};  ///< progress; may be empty
+  /// The operators of a compiled region as a step of their own, nothing if they can't be had; empty: no
+  /// region is looked into.
+  std::function<std::optional<Replayer>(const Replayer& step, OpId region)> open_region = {};
 };
 
 /// Runs both steps on the CPU, again for each perturbation, and again for each finding and what is tried for

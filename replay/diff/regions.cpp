@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -11,13 +10,9 @@
 
 #include "probe/observe/op_traits.h"
 #include "probe/trace/names.h"
-#include "probe/trace/regions.h"
-#include "replay/cause/opened_region.h"
-#include "replay/cause/record_parts.h"
 #include "replay/diff/align.h"
 #include "replay/diff/reason.h"
 #include "replay/diff/rounding.h"
-#include "replay/lab/lab.h"
 #include "replay/trace/lockstep.h"
 
 namespace nanquest::diff {
@@ -40,29 +35,6 @@ std::vector<OpId> forward_regions(const TraceGraph& graph) {
   for (const OpId op : graph.ops())
     if (graph.op(op).name == kCompiledRegion && graph.op(op).phase == Phase::forward) found.push_back(op);
   return found;
-}
-
-/// The region's operators as a step of their own; nothing if its graph can't tell.
-std::optional<Replayer> opened(const Replayer& compiled, OpId region) {
-  SnapshotDoc doc = compiled.doc();
-  const std::int64_t number = region_call(doc, get(doc, region)).graph;
-  if (number < 0) return std::nullopt;
-  const auto stored = compiled.tensor(region_graph_path(number));
-  if (!stored) return std::nullopt;
-  const at::Tensor text = stored->contiguous();
-  const auto graph =
-      RegionGraph::parse(std::string(static_cast<const char*>(text.const_data_ptr()), text.nbytes()));
-  if (!graph || graph->draws()) return std::nullopt;
-  doc.culprit = {};
-  doc.culprit.op = region.row();
-  Case c(
-      std::move(doc), [&](const RunOptions& options) { return compiled.run(options); },
-      [&](const std::string& path) {
-        const auto value = compiled.tensor(path);
-        return value ? std::optional(*value) : std::nullopt;
-      });
-  c.set_lab(std::make_shared<Lab>(compiled));
-  return replayer_of(open_region_of(c, *graph).recording);
 }
 
 void add_values(const Replayer& region, Inside& inside) {
@@ -131,11 +103,11 @@ std::optional<Finding> look_into_regions(const Replayer& eager, const Replayer& 
                                          const Settings& settings) {
   const TraceGraph graph(eager.doc()), with_regions(compiled.doc());
   const std::vector<OpId> regions = forward_regions(with_regions);
-  if (regions.empty() || !forward_regions(graph).empty()) return std::nullopt;
+  if (!settings.open_region || regions.empty() || !forward_regions(graph).empty()) return std::nullopt;
   if (settings.say) settings.say("running compiled regions operator by operator");
   Inside inside;
   for (const OpId region : regions) {
-    const std::optional<Replayer> alone = opened(compiled, region);
+    const std::optional<Replayer> alone = settings.open_region(compiled, region);
     if (!alone) return std::nullopt;
     add_values(*alone, inside);
   }
