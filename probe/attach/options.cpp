@@ -82,8 +82,6 @@ Result<AttachOptions> parse_options(const std::string& text) {
   reader.read("audit", options.audit);
   reader.read("on_incident", on_incident);
   reader.read("gate", options.gate_later, {{"later", true}, {"now", false}});
-  // What the fallback does must be decided before the update; the others can leave it out on the device.
-  options.gate_later = options.gate_later && on_incident != "fallback_fp32";
   options.gate_withholds = on_incident != "continue";
   using OnSpike = AttachOptions::OnSpike;
   reader.read(

@@ -32,7 +32,10 @@ std::string AttachSession::spoiled_weight() {
 std::string AttachSession::widen(const std::vector<at::Tensor>& tensors, bool try_only) {
   std::string why_not = "the probe is off";
   safely("making weights fp32", [&] {
-    if (!try_only) cut_tape("the weights got another format");
+    if (!try_only) {
+      hear(Hear::all);  // the file of a step that is still to be judged needs the weights as they are
+      cut_tape("the weights got another format");
+    }
     const Status done = try_only ? can_widen(tensors) : widened_.widen(tensors);
     why_not = done ? "" : done.error().message;
   });

@@ -16,22 +16,38 @@ OPTIMIZERS = {
     "adagrad": lambda p, **how: torch.optim.Adagrad(p, lr=1e-2, **how),
 }
 NORMED = "norms"  # in the name of a training: with batch norms
+LOW = {"narrow": torch.bfloat16, "autocast": torch.float16}  # … weights in 16 bits, or autocast and a scaler
 
 
 def model_of(kind):
+    if "narrow" in kind:  # the device has no layer norm whose backward is in 16 bits
+        return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2))
     return nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 2)) if NORMED in kind else mlp()
 
 
-def train(kind, fault="", seed=1, left_out=()):
-    """As observed.train; `kind`: an optimizer, and words for how. Steps in `left_out` make no update, as a program would."""
+def widen(model, optimizer):
+    """What a program would do that falls back to fp32 and half the rate."""
+    for p in model.parameters():
+        p.data = p.data.float()
+    for state in optimizer.state.values():
+        state.update({key: value.float() for key, value in state.items()})
+    for group in optimizer.param_groups:
+        group["lr"] *= 0.5
+
+
+def train(kind, fault="", seed=1, left_out=(), wide_from=STEPS):
+    """As observed.train; `kind`: an optimizer, and words for how. Steps in `left_out` make no update, and those from `wide_from` on
+    are in fp32, as a program would do it. The first step that was in fp32 is counted as "wide"."""
     nqdev.set_seed(seed)
     torch.manual_seed(0)
     model = model_of(kind).to("nqdev")
     optimizer = OPTIMIZERS[kind.split()[0]](model.parameters(), fused=None if "unfused" in kind else True)
-    scaler = torch.amp.GradScaler("nqdev", init_scale=256.0, enabled="scaled" in kind)
+    scaler = torch.amp.GradScaler("nqdev", init_scale=256.0, enabled="scaled" in kind or "autocast" in kind)
+    low = next((low for word, low in LOW.items() if word in kind), None)
+    model = model.to(low) if "narrow" in kind else model
     if "table" in kind:  # of positions: constant, and in no checkpoint
         model.register_buffer("table", torch.ones(4, device="nqdev"), persistent=False)
-    ended = 0
+    ended, wide = 0, []
     for step in range(STEPS):
         if step == COUNTED_FROM:
             nqdev.reset_counts()
@@ -40,8 +56,14 @@ def train(kind, fault="", seed=1, left_out=()):
             x[1, 3] = float("nan")
         try:
             optimizer.zero_grad()
-            loss = model(x.to("nqdev")).square().mean()
-            scaler.scale(loss).backward()
+            if step == wide_from:
+                widen(model, optimizer)
+                scaler = torch.amp.GradScaler("nqdev", enabled=False)
+            x = x.to("nqdev", low if "narrow" in kind else None)
+            with torch.autocast("nqdev", torch.float16, enabled="autocast" in kind and step < wide_from):
+                made = model(x.float() if step >= wide_from else x)
+            wide += [step] if made.dtype == torch.float32 else []
+            scaler.scale(made.square().mean()).backward()
             if "clipped" in kind:
                 scaler.unscale_(optimizer)
                 torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -52,7 +74,7 @@ def train(kind, fault="", seed=1, left_out=()):
         except SystemExit:
             ended = step
             break
-    counts = dict(nqdev.counts(), ended=ended)
+    counts = dict(nqdev.counts(), ended=ended, wide=wide[:1])
     state = [value.detach().cpu() for p in model.parameters() for value in (p, *(v for v in optimizer.state[p].values() if v is not None))]
     return state, counts
 
@@ -62,7 +84,7 @@ class WithheldTest(Observed):
 
     def test_no_bit_changes_and_nobody_waits(self):
         for kind in ("adamw", "adam clipped", "sgd scaled", "adagrad table", "adamw scaled clipped"):
-            for level, policy in (("guard", "skip"), ("trace", "skip" if "scaled" in kind else "stop")):
+            for level, policy in (("guard", "skip"), ("trace", "fallback_fp32" if "scaled" in kind else "stop")):
                 with self.subTest(kind=kind, level=level, policy=policy):
                     alone = train(kind, seed=0)
                     run, [(state, counts)] = self.observed(level, kind, seeds=0, on_incident=policy)
@@ -83,6 +105,21 @@ class WithheldTest(Observed):
                 self.assertIn(f"nanquest: step {BAD}: batch skipped: policy skip", self.said)
                 self.assertIn("left out on the device", self.said)
                 self.assertEqual(self.verdict(run)["cause"], "BAD_DATA")
+
+    def test_fp32_begins_a_step_later(self):
+        """Or two, if the device has answered only before the next update. What a bad step wrote is in no weight."""
+        for kind, level in (("adamw narrow", "trace"), ("adam narrow", "guard"), ("adamw autocast", "trace"), ("sgd autocast clipped", "guard")):
+            with self.subTest(kind=kind, level=level):
+                run, [(state, counts)] = self.observed(level, kind, "batch", on_incident="fallback_fp32")
+                self.assertIn(counts["wide"], ([BAD + 1], [BAD + 2]))
+                self.assert_same_bits(state, train(kind, "batch", left_out=(BAD,), wide_from=counts["wide"][0])[0])
+                self.assertTrue(all(values.isfinite().all() for values in state))
+                self.assertIn(f"nanquest: step {BAD}: the loss is NaN", self.said)
+                self.assertIn(f"nanquest: step {BAD}: its update is left out; from here on: fp32, learning rate times 0.5", self.said)
+                self.assertNotIn("waits for its gate", self.said)
+                self.assertIn(f"fp32 after step {counts['wide'][0] - 1}", (run / "manifest.json").read_text())
+                if level == "trace":
+                    self.assertEqual(self.verdict(run)["cause"], "BAD_DATA")
 
     def test_in_whatever_order_streams_run(self):
         alone = train("adamw", "batch", left_out=(BAD,))[0]

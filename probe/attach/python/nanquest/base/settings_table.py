@@ -174,8 +174,8 @@ SETTINGS = (
         "later",
         one_of("later", "now"),
         "on a device, later: the update does not wait for the check of loss and gradients; its result is read when the device has it, at "
-        "the latest at the next update. --on-incident skip and stop need an optimizer with fused=True for that, fallback_fp32 always "
-        "waits; now: every update waits",
+        "the latest at the next update. --on-incident skip, stop and fallback_fp32 need an optimizer with fused=True for that; now: every "
+        "update waits",
         library=True,
         topic=RECORD,
     ),

@@ -70,6 +70,8 @@ def begin(attachment, module, args, kwargs):
         # A cell that is called with its own last output continues the same pass. An input that was computed from a weight outside
         # of any module (a learned prompt) begins a pass, like a batch.
         if not (_computed(args) or _computed(kwargs.values())) or attachment.ops.between_steps():
+            if program.policy.falls_back_after is not None and attachment.ops.between_steps():
+                program.policy.step_begins()
             told = attachment.heed(attachment.ops.begin_forward())
             if told and program.policy.agrees(told):
                 program.policy.left_out(told["step"], program.written.optimizers())
@@ -241,6 +243,7 @@ def after_step(attachment, optimizer, args, kwargs):
         attachment.learning.after_update(optimizer)
     # In a program without modules only an update can begin the next step.
     if not program.saw_model:
+        program.policy.step_begins()
         attachment.heed(attachment.ops.begin_forward())
     program.saw_model = False
     program.watched_steps.step_made()

@@ -26,6 +26,7 @@ class Policy:
         self._spike = False  # the current update is skipped for a spike
         self._bad_rank = -1  # the first rank that wants to skip the current update
         self._asked = False  # whether the fallback was checked for obstacles
+        self.falls_back_after = None  # a bad step that the device left out: the fallback begins with the next step
         self._last_bad, self._in_a_row = -2, 0
 
     def agrees(self, told: dict) -> bool:
@@ -69,21 +70,26 @@ class Policy:
         if spike := self._spike:
             self._spike = False
         why = ("spike" if spike else "policy skip") if together in (-1, rank) else f"it is bad on rank {together}"
-        if self._settings.on_incident == "fallback_fp32" and not spike:
-            why = "the fp32 fallback was already taken"
-            if self._attached.fell_back is None:
-                why = self._failed or Fallback(self._program, optimizers, self._settings.lr_backoff).take()
-                if not why:
-                    self._attached.fell_back = step
-                    line = f"step {step}: its update is left out; from here on: fp32, learning rate times {self._settings.lr_backoff:g}"
-                    say(line)
-                    self._attached.loggers.fell_back(step, line)
-                    return
-                self._refuse(why)
+        if self._settings.on_incident == "fallback_fp32" and not spike and not (why := self._falls_back(step, step, optimizers)):
+            return
         self._skip(step, why)
 
+    def _falls_back(self, bad: int, last: int, optimizers) -> str:
+        """Begins the fallback because of the step `bad`, after the step `last`. Returns "" if it has begun, else why not."""
+        if self._attached.fell_back is not None:
+            return "the fp32 fallback was already taken"
+        if why := self._failed or Fallback(self._program, optimizers, self._settings.lr_backoff).take():
+            self._refuse(why)
+            return why
+        self._attached.fell_back = last
+        line = f"step {bad}: its update is left out; from here on: fp32, learning rate times {self._settings.lr_backoff:g}"
+        say(line)
+        self._attached.loggers.fell_back(last, line)
+        return ""
+
     def left_out_on_device(self, step: int, ended: bool = False) -> None:
-        """The device left out the update of this step, which is over. `ended`: and so is the program."""
+        """The device left out the update of this step, which is over. `ended`: and so is the program. A fallback waits for the next step
+        to begin: the running one may have computed some of its gradients, in the formats and with the loss scale of before."""
         if ended:
             self._attached.skipped += 1
             return
@@ -93,7 +99,21 @@ class Policy:
             "the updates of bad steps are left out on the device; random numbers, learning rate schedules and loss scale go on as if "
             "such a batch had counted (--gate now puts them back, and waits in each step)"
         )
+        if self._settings.on_incident == "fallback_fp32" and self._attached.fell_back is None and self.falls_back_after is None:
+            self.falls_back_after = step
+            return
         self._skip(step, "policy skip")
+
+    def step_begins(self) -> None:
+        """No pass of the coming step has begun, and the updates of the one before are made."""
+        bad, self.falls_back_after = self.falls_back_after, None
+        if bad is not None and (why := self._falls_back(bad, self._attached.ops.step(), self._program.written.optimizers())):
+            self._skip(bad, why)
+
+    def ends(self) -> None:
+        """The program ends: a fallback that did not begin was a skipped batch."""
+        if self.falls_back_after is not None:
+            self._attached.skipped += 1
 
     def fallback_failed(self, why: str) -> None:
         """The fallback was taken back and will not be tried again."""

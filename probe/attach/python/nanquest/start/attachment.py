@@ -15,7 +15,7 @@ from ..base.probe_state import probe
 from ..base.rank import place_in_group
 from ..base.run_directory import claim, shorter
 from ..base.say import say
-from ..base.settings import EXIT_ON_INCIDENT, Settings
+from ..base.settings import EXIT_ON_INCIDENT, WITHHOLDS, Settings
 from ..policy.quarantine import Quarantine
 from ..tell import bad_indices, bad_variables, listeners, reports
 from ..tell.findings import Findings
@@ -215,7 +215,7 @@ class Attachment:
         return told if told["skip"] else None
 
     def _left_out_on_device(self, told: dict, ended: bool = False) -> None:
-        if told["withheld"] and self.settings.on_incident == "skip" and probe.program is not None:
+        if told["withheld"] and self.settings.on_incident in WITHHOLDS and probe.program is not None:
             probe.program.policy.left_out_on_device(told["step"], ended)
 
     def _put_into_quarantine(self, step: int) -> None:
@@ -308,6 +308,8 @@ class Attachment:
             for each in (*told["earlier"], told):
                 self._tell(each)
                 self._left_out_on_device(each, ended=True)
+        if probe.program is not None:
+            probe.program.policy.ends()
         outcome += reports.what_was_done(self.skipped, self.fell_back)
         self.off = True
         if self.quarantine is not None and (line := self.quarantine.end()):

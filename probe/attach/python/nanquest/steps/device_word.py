@@ -10,6 +10,7 @@ from __future__ import annotations
 import torch
 
 from ..base.rank import place_in_group
+from ..base.settings import WITHHOLDS
 from ..policy.fp32_obstacles import can_skip
 
 _READ_IT = (torch.optim.Adam, torch.optim.SGD, torch.optim.Adagrad)  # if fused; AdamW is an Adam
@@ -20,8 +21,8 @@ class DeviceWord:
     def __init__(self, program):
         settings = program.attached.settings
         self._program = program
-        self._wanted = settings.gate == "later" and settings.on_incident in ("skip", "stop")
-        self._skips = settings.on_incident == "skip"
+        self._skips = settings.on_incident in WITHHOLDS
+        self._wanted = settings.gate == "later" and (self._skips or settings.on_incident == "stop")
         self._put = None  # (optimizer, its found_inf before, ours) while an update runs
         self.compiled = False  # the update that begins is compiled, and reads no attribute
 
