@@ -36,10 +36,10 @@ bool AttachSession::may_come_later(const Awaited& look) {
       options_.record_steps.count(look.step) > 0 || check_.due(look.step) || !check_.beginning_known() ||
       look.update.scale_overflow || !std::isfinite(look.update.lr))
     return false;
+  if (!machine_.on_record()) return true;  // what follows is about what is recorded
   note_replaced_moments();
   if (risk_.news()) return false;  // the update is recorded, once its gradients are known to be good
   if (options_.forecast && forecast_.due(look.step) && !forecast_.nearest().empty()) return false;
-  if (!machine_.on_record()) return true;
   at::Device device = at::kCPU;
   if (rounds_->may_hold(tensors_.bytes_of_update(device), device)) return true;
   if (!std::exchange(waits_told_, true))

@@ -55,6 +55,8 @@ def train(kind, fault="", seed=1, left_out=(), wide_from=STEPS):
         if step == BAD and fault == "batch" or step == STEPS - 1 and fault == "last":
             x[1, 3] = float("nan")
         try:
+            if "waiting" in kind:  # once a step, with the update of the last one
+                torch.get_device_module("nqdev").synchronize()
             optimizer.zero_grad()
             if step == wide_from:
                 widen(model, optimizer)
@@ -92,6 +94,15 @@ class WithheldTest(Observed):
                     self.assertEqual(counts["synchronisations"], alone[1]["synchronisations"], (counts, alone[1]))
                     self.assertEqual(list(run.glob("incidents/*")), [])
                     self.assertNotIn("waits for its gate", self.said)
+
+    def test_the_gate_adds_no_wait_to_a_program_that_waits_once_a_step(self):
+        """The device lags behind here (seed 1), so that a gate that has to be read before the update is waited for."""
+        alone = train("adamw waiting")[1]["synchronisations"]
+        for level, policy, gate, more in (("guard", "continue", "later", 0), ("guard", "continue", "now", STEPS - COUNTED_FROM),
+                                          ("guard", "fallback_fp32", "later", 0), ("trace", "skip", "later", 0)):
+            with self.subTest(level=level, policy=policy, gate=gate):
+                _, [(_, counts)] = self.observed(level, "adamw waiting", on_incident=policy, gate=gate)
+                self.assertEqual(counts["synchronisations"] - alone, more)
 
     def test_a_bad_update_is_left_out_on_the_device(self):
         for kind in ("adamw", "adam clipped", "sgd", "adagrad table", "adamw scaled"):
