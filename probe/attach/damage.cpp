@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "probe/attach/pages.h"
+#include "probe/trace/op_facts.h"
 
 namespace nanquest::attach {
 
@@ -14,7 +15,9 @@ std::string AttachSession::last_writer_of(const at::Tensor& memory) {
   const c10::StorageImpl* const storage = memory.storage().unsafeGetStorageImpl();
   if (!rounds_->recorder().wrote(storage)) return "";
   const record::Step& recorded = *rounds_->now();
-  return std::string(recorded.ops[recorded.slots[recorded.slots.find(storage)].writer].traits->name);
+  // An op like detach_ writes by its schema alone: code outside of PyTorch wrote before it.
+  const std::string& name = recorded.ops[recorded.slots[recorded.slots.find(storage)].writer].traits->name;
+  return changes_metadata_only(name) ? "" : name;
 }
 
 Fact AttachSession::bad_after_update(Fact::Kind kind, std::string_view word, const NamedList& list) {

@@ -26,7 +26,7 @@ constexpr std::pair<Fact::Kind, std::string_view> kSentences[] = {
      "scale, these updates are left out"},
     {Fact::buffer_spoiled, "{name} became NaN or Inf"},
     {Fact::stays_bad, "{name}{and_more} became NaN or Inf, and stays so although the update is left out"},
-    {Fact::spoiled_between, "{more} made {name}{and_more} NaN or Inf between the update and the next pass"},
+    {Fact::spoiled_between, "{writer} made {name}{and_more} NaN or Inf between the update and the next pass"},
     {Fact::still_bad, "at the end {name}{others} still NaN or Inf"},
     {Fact::never_updated, "no step of {number} was finite"},
     {Fact::scale_fell, "the loss scale fell to {scale}"},
@@ -116,6 +116,7 @@ std::string filled(std::string_view word, const Fact& fact) {
   if (word == "a_weight") return fact.name.empty() ? "a weight" : fact.name;
   if (word == "written_by") return fact.more.empty() ? "" : ", which " + fact.more + " wrote";
   if (word == "more") return fact.more;
+  if (word == "writer") return fact.more.empty() ? "the program" : fact.more;
   if (word == "number") return number;
   if (word == "since") return std::to_string(fact.since);
   if (word == "loss") return std::isnan(fact.value) ? "NaN" : "infinite";

@@ -19,6 +19,7 @@
 #include "replay/cause/source_patch.h"
 #include "replay/cause/twin_facts.h"
 #include "replay/cause/unwritten_state.h"
+#include "replay/cause/written_outside.h"
 #include "replay/lab/lab.h"
 #include "replay/verdict/confidence.h"
 #include "replay/verdict/numbers.h"
@@ -185,7 +186,7 @@ void hold_against_formats(const Finding& finding, Verdict& v) {
 
 void judge(const Case& c, const DiagnoseOptions& options, Verdict& v) {
   add_unseen(c, v);
-  if (!v.found && find_unwritten_state(c, v)) return settle_confidence(v);
+  if (!v.found && (find_unwritten_state(c, v) || find_written_outside(c, v))) return settle_confidence(v);
   if (!v.found) {
     v.explanation = v.unseen.any() ? "No harmful NaN or Inf was seen, but not every value could be looked at."
                                    : "The step holds no harmful NaN or Inf.";

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "probe/trace/lead_ops.h"
+#include "probe/trace/op_numbers.h"
 #include "probe/trace/samples.h"
 #include "probe/trace/state_since.h"
 #include "replay/case/host_data.h"
@@ -21,10 +22,55 @@ bool is_bad_in_some_rows(const at::Tensor& t) {
   return rows.any().item<bool>() && !rows.all().item<bool>();
 }
 
+/// A tensor with one row for each of the samples that were drawn. Of a single sample any one element has that.
+bool has_row_per_sample(const SnapshotDoc& doc, const std::vector<std::int64_t>& sizes) {
+  return doc.sample_ids.size() > 1 && !sizes.empty() &&
+         sizes[0] == static_cast<std::int64_t>(doc.sample_ids.size());
+}
+
+bool is_in_batch(const SnapshotDoc& doc, std::int32_t slot) {
+  return slot != kNone && std::any_of(doc.batch.begin(), doc.batch.end(),
+                                      [&](const NamedTensor& t) { return t.slot == slot; });
+}
+
+/// Whether ops outside of the modules move its elements, and compute nothing, into memory that the model was
+/// called with; or join and copy them alone into some that has a row for each sample. A table that is indexed
+/// by the samples' classes has that as well, and so has any number that is repeated.
+bool is_moved_into_batch(const Case& c, SlotId slot, bool picked = false, int moves = 4) {
+  for (const TraceGraph::Read& read : c.graph().reads(slot)) {
+    const OpRow& op = c.graph().op(read.op);
+    if (moves == 0 || op.phase != Phase::forward || !moves_elements(op.name) ||
+        c.is_one_of(read.op.row(), {"expand", "repeat"}) || !c.module_of(read.op.row()).empty())
+      continue;
+    const bool picks = picked || c.is_one_of(read.op.row(), {"index", "index_select", "gather"});
+    for (const TensorId row : c.graph().written(read.op)) {
+      const SlotId made = c.graph().slot(row);
+      if (!made || made == slot) continue;
+      if (is_in_batch(c.doc(), made.row()) ||
+          (!picks && has_row_per_sample(c.doc(), c.graph().tensor(row).sizes)) ||
+          is_moved_into_batch(c, made, picks, moves - 1))
+        return true;
+    }
+  }
+  return false;
+}
+
+/// Why the loader that drew the samples gave this tensor too; null if it may be one of the program's own: a
+/// constant, a table, a mask.
+const char* comes_from_loader(const Case& c, const OutsideValue& value) {
+  if (c.doc().sample_ids.empty()) return nullptr;
+  if (is_given_to_model(c, value)) return "the model was called with it";
+  if (is_in_batch(c.doc(), value.slot)) return "the model was called with a part of it";
+  if (has_row_per_sample(c.doc(), value.tensor.sizes().vec())) return "it has a row for each of them";
+  if (const SlotId slot{value.slot}; slot && is_moved_into_batch(c, slot)) return "it is moved into the batch";
+  return nullptr;
+}
+
 /// The fact that shows a value to be data that was loaded; "" if there is none.
 std::string shown_as_data(const Case& c, const OutsideValue& value, const std::vector<std::int64_t>& poison) {
   if (is_target(c, value)) return "a loss takes it as its target";
-  if (!c.doc().sample_ids.empty()) return "a loader drew the samples";
+  if (const char* const how = comes_from_loader(c, value))
+    return std::string("a loader drew the samples, and ") + how;
   // Code outside of PyTorch may have made what no model was called with, from numbers of this very step. Where
   // no call of a model is on record (C++), a tensor that is bad in some rows only is taken for a batch.
   const std::string recorded = "what ran since the last update is on record and did not make it";

@@ -104,11 +104,40 @@ for step in range(9):
     optimizer.step()
 """
 
+# NumPy and numbers of Python leave no operation on record. `before` and `after` the update of step 6, and how its `loss` goes on.
+OUTSIDE = """
+net = Net()
+optimizer = torch.optim.Adam(net.parameters(), lr=0.01, foreach=False)
+for step in range(9):
+    optimizer.zero_grad()
+    x = torch.randn(16, 8)
+    loss = net(x).square().mean() {loss}
+    loss.backward()
+    if step == 6:
+        {before}
+    optimizer.step()
+    if step == 6:
+        {after}
+"""
+BY_NUMPY = "net.mix.weight.grad = torch.from_numpy(net.mix.weight.grad.numpy() * np.float32({}))"
+MOMENTS = (
+    "[optimizer.state[p].update(exp_avg_sq=torch.from_numpy(optimizer.state[p]['exp_avg_sq'].numpy() * NAN)) for p in net.parameters()]"
+)
+# {name: (what is put into OUTSIDE, cause, origin, tensor)}
+BETWEEN = {
+    "gradient": (("", BY_NUMPY.format("NAN"), "pass"), "UNKNOWN", "gradient", "mix.weight"),
+    "weight": (("", "pass", "net.mix.bias.data = torch.tensor([NAN])"), "UNKNOWN", "buffer", "net.mix.bias"),
+    "moments": (("", MOMENTS, "pass"), "BAD_STATE", "optimizer_state", "exp_avg_sq.mix.weight"),
+    # Neighbours: NumPy writes there too, but an operation makes the NaN.
+    "moments_beside": (("/ float(step != 6)", MOMENTS.replace("NAN", "np.float32(0.5)"), "pass"), "DIV_ZERO", "op", ""),
+    "weight_beside": (("/ float(step != 6)", "pass", "net.mix.bias.data = torch.tensor([0.5])"), "DIV_ZERO", "op", ""),
+}
+
 
 class ProvenanceTest(AttachTest):
-    def verdict(self, body, step, level, parts=("", "", "", "")):
+    def verdict(self, body, step, level, parts=("", "", "", ""), names=("deterministic", "made", "change", "after")):
         script = self.scratch / "program.py"
-        script.write_text(MODEL + body.format(**dict(zip(("deterministic", "made", "change", "after"), parts))))
+        script.write_text(MODEL + body.format(**dict(zip(names, parts))))
         self.clear("run")
         process = self.observed(script, options=("--level", level, "--keep-percent", "100"))
         self.assert_exit(process)
@@ -132,6 +161,15 @@ class ProvenanceTest(AttachTest):
                 with self.subTest(name, level=level):
                     verdict = self.verdict(program, step, level, parts)
                     self.assertEqual((verdict["cause"], verdict["culprit"]["tensor"]), ("BAD_STATE", tensor), verdict)
+
+    def test_an_incident_without_a_bad_operation_is_not_nothing(self):
+        for name, (parts, cause, origin, tensor) in BETWEEN.items():
+            with self.subTest(name):
+                verdict = self.verdict(OUTSIDE, 6, "trace", parts, ("loss", "before", "after"))
+                self.assertTrue(verdict["found"], verdict)
+                self.assertEqual((verdict["cause"], verdict["origin"], verdict["culprit"]["tensor"] or ""), (cause, origin, tensor), verdict)
+                if cause == "UNKNOWN":
+                    self.assertIn("written outside of the recorded operations, between ", verdict["explanation"])
 
     def test_what_numpy_computes_inside_of_a_function_is_no_state(self):
         for level in by_day(("trace",), ("watch",)):

@@ -177,7 +177,31 @@ TEST(BadData, ATensorThatNothingShowsToBeDataIsLeftOpen) {
   ASSERT_TRUE(open.likely.has_value());
   EXPECT_EQ(open.likely->cause, Label::bad_data);
   EXPECT_NE(open.explanation.find("1 NaN of 1 elements"), std::string::npos) << open.explanation;
-  EXPECT_EQ(verdict({"17"}, advantage).cause, Label::bad_data);
+  // Any one number has a row for each of one sample.
+  EXPECT_EQ(verdict({"17"}, advantage).cause, Label::unknown);
+}
+
+/// A loader drew the samples: that says nothing of a table, a constant or a mask that the program keeps.
+TEST(BadData, WhatALoaderDrewIsTheirsByShapeOrUse) {
+  const at::Tensor w = leaf(at::ones({4, 2})), x = at::ones({3, 4});
+  const auto cause = [&](const at::Tensor& bad, const std::function<at::Tensor(const at::Tensor&)>& scaled) {
+    w.mutable_grad().reset();
+    StepState state;
+    state.parameters = {{"w", w}};
+    state.batch = {{"x", x}};
+    state.sample_ids = {"a", "b", "c"};
+    return testing::backward_of(state, [&] { return (at::mm(x, w) * scaled(bad)).sum(); }).verdict().cause;
+  };
+  const auto as_it_is = [](const at::Tensor& t) { return t; };
+  EXPECT_EQ(cause(at::full({3, 1}, kNaN), as_it_is), Label::bad_data);  // a weight of each sample
+  const at::Tensor one = at::full({2}, kNaN);  // collated of samples
+  EXPECT_EQ(cause(one, [](const at::Tensor& t) { return at::stack({t, at::ones({2}), at::ones({2})}); }),
+            Label::bad_data);
+  const at::Tensor classes = at::zeros({3}, at::kLong);  // a weight of each class, by the samples' classes
+  EXPECT_EQ(cause(at::full({5, 1}, kNaN), [&](const at::Tensor& t) { return at::index_select(t, 0, classes); }),
+            Label::unknown);
+  EXPECT_EQ(cause(at::full({2}, kNaN), as_it_is), Label::unknown);  // a weight of each class
+  EXPECT_EQ(cause(at::full({}, kNaN), as_it_is), Label::bad_setting);  // a number
 }
 
 /// A transport plan that NumPy computed from the step's own costs: no op made it, although all ops are on

@@ -73,6 +73,7 @@ class Updates:
             self._program.name_replaced()
         follow = callable(closure := closure_of(args, kwargs))
         parameters, weights = self._written.of(optimizer)
+        self._written.name_states(attachment, optimizer)  # the program may have put others in their place
         self._program.replicas.before_update(weights)
         policy = self._program.policy
         if policy.withholds and isinstance(optimizer, torch.optim.LBFGS):
