@@ -24,6 +24,17 @@ SlotId kept_by_copy(const Case& c, std::int32_t op) {
 
 namespace {
 
+/// A product or quotient with one number, as codes are scaled when a checkpoint is read: what is bad before it
+/// is bad behind it.
+bool is_scaled(const Case& c, std::int32_t op) {
+  if (!c.is_one_of(op, {"mul", "div"})) return false;
+  const auto arguments = c.tensor_arguments(op);
+  return std::count_if(arguments.begin(), arguments.end(), [&](const Case::TensorArgument& a) {
+           const auto& sizes = c.doc().tensors[a.tensor].sizes;
+           return std::any_of(sizes.begin(), sizes.end(), [](std::int64_t n) { return n != 1; });
+         }) == 1;
+}
+
 /// Casts and other moves between a value from outside and the copy that keeps it.
 constexpr int kMostMoves = 4;
 
@@ -35,7 +46,7 @@ SlotId state_copied_into(const Case& c, std::int32_t op, int moves) {
     return origin == SlotOrigin::buffer && !inside ? slot : SlotId{};
   }
   SlotId found;
-  if (moves == 0 || !c.row(op) || !moves_elements(c.row(op)->name)) return {};
+  if (moves == 0 || !c.row(op) || !(moves_elements(c.row(op)->name) || is_scaled(c, op))) return {};
   for (const std::int32_t reader : c.readers(op))
     if (found = state_copied_into(c, reader, moves - 1); !found) return {};
   return found;

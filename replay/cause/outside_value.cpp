@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "probe/tensor/tensor_scan.h"
 #include "replay/case/host_data.h"
 #include "replay/case/values.h"
 #include "replay/verdict/words.h"
@@ -11,17 +12,28 @@
 namespace nanquest {
 namespace {
 
-/// A storage in the shape in which an op first read it, so that its samples can be distinguished; unchanged
-/// if that shape doesn't show all of it.
-at::Tensor as_first_read(const Case& c, SlotId slot, const at::Tensor& bytes) {
-  if (c.graph().reads(slot).empty()) return bytes;
-  const TensorRow& row = c.graph().tensor(c.graph().reads(slot).front().row);
+/// How the culprit reads the storage, or whatever reads it first; none if nothing does.
+TensorId read_as(const Case& c, SlotId slot) {
+  if (c.op())
+    for (const TensorId row : c.graph().reads(OpId{c.op_index()}))
+      if (c.graph().slot(row) == slot) return row;
+  const auto& reads = c.graph().reads(slot);
+  return reads.empty() ? TensorId{} : reads.front().row;
+}
+
+/// A storage in the format and shape in which it is read, so that its samples can be distinguished; unchanged
+/// if that shape doesn't show all of it. Codes that NumPy made as integers may be read as numbers of 8 bits.
+at::Tensor as_read(const Case& c, SlotId slot, const at::Tensor& bytes) {
+  const TensorId read = read_as(c, slot);
+  if (!read) return bytes;
+  const TensorRow& row = c.graph().tensor(read);
   std::int64_t elements = 1;
   for (const std::int64_t n : row.sizes) elements *= n;
-  const at::Tensor flat = bytes.contiguous().view({-1});
+  at::Tensor flat = bytes.contiguous().view({-1});
   if (elements != flat.numel() || row.storage_offset != 0 ||
       static_cast<std::int64_t>(dtype_size(row.dtype)) != flat.element_size())
     return bytes;
+  if (!flat.is_floating_point()) flat = flat.view(scalar_type_of(row.dtype));
   return flat.as_strided(row.sizes, row.strides);
 }
 
@@ -45,7 +57,7 @@ std::optional<OutsideValue> filled_by_program(const Case& c) {
     const auto bytes = c.read(c.graph().op(writer).host_data);
     if (!bytes || !bytes->is_floating_point()) continue;
     const SlotId slot = c.graph().slot(a.row);
-    const at::Tensor tensor = as_first_read(c, slot, *bytes);
+    const at::Tensor tensor = as_read(c, slot, *bytes);
     if (const std::int64_t bad = count_true(bad_mask(tensor)); bad > 0)
       return OutsideValue{c.culprit().tensor_name, "batch", slot.row(), writer.row(), tensor, bad};
   }
@@ -82,8 +94,9 @@ std::optional<OutsideValue> outside_value(const Case& c) {
     if (slot.origin == SlotOrigin::produced || slot.data.empty() || slot.name != c.culprit().tensor_name)
       continue;
     const auto bytes = c.read(slot.data);
-    if (!bytes || !bytes->is_floating_point()) continue;
-    const at::Tensor tensor = as_first_read(c, SlotId{i}, *bytes);
+    if (!bytes) continue;
+    const at::Tensor tensor = as_read(c, SlotId{i}, *bytes);
+    if (!tensor.is_floating_point()) continue;
     if (const std::int64_t bad = count_true(bad_mask(tensor)); bad > 0)
       return OutsideValue{
           slot.name, group_of(c.culprit().origin), static_cast<std::int32_t>(i), kNone, tensor, bad};

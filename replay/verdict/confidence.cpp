@@ -10,7 +10,7 @@ namespace {
 
 /// Of tests/faultbench/calibrate.py.
 struct Weights {
-  double base, deep, agrees, helps, verified, same_event;
+  double base, deep, agrees, helps, verified, same_event, in_step;
 };
 constexpr Weights kWeights{-2.91, 2.02, 1.50, 0.99, 1.16, 1.00};
 
@@ -46,6 +46,14 @@ double same_event(const Verdict& v) {
   if (differs_by_nature(meant_cause(v))) return 1;
   const Agreement agreement = v.reproduction.agreement();
   return agreement == Agreement::bit_for_bit ? 1 : agreement == Agreement::within_bounds ? 0.5 : 0;
+}
+
+/// Whether the step itself shows what made the value. A bad value that came with the batch or the state has a
+/// history that is not on record: repairing it repairs the step, whoever made it.
+double in_step(const Verdict& v, const Claim* claim) {
+  const Label cause = meant_cause(v);
+  if (cause != Label::bad_data && cause != Label::bad_state) return 1;
+  return claim && claim->depth && *claim->depth >= Depth::source ? 1 : 0;
 }
 
 /// Some change of the search for fixes had a control; those of exchanged samples follow them.
@@ -143,6 +151,7 @@ Shown shown_by(const Verdict& v) {
   else if (any && (s.helps < 1 || has_control(v)))
     s.verified = 0;
   s.same_event = same_event(v);
+  s.in_step = in_step(v, claim);
   return s;
 }
 
@@ -151,7 +160,7 @@ double confidence_of(const Verdict& v) {
   const Shown s = shown_by(v);
   const Weights& w = kWeights;
   const double sum = w.base + w.deep * s.deep + w.agrees * s.agrees + w.helps * s.helps +
-                     w.verified * s.verified + w.same_event * s.same_event;
+                     w.verified * s.verified + w.same_event * s.same_event + w.in_step * s.in_step;
   return 1 / (1 + std::exp(-sum));
 }
 
@@ -182,6 +191,7 @@ std::string confidence_text(const Verdict& v) {
   if (s.helps == 1 && s.verified < 1) con.emplace_back("no fix was verified");
   if (s.deep == 1) pro.emplace_back("the proof says where the operands come from");
   if (s.deep == 0) con.emplace_back("the proof covers this operation alone");
+  if (s.in_step == 0) con.emplace_back("what wrote the value is not on record");
   if (s.agrees == 0) con.push_back(claim_of(v)->facts_against.front());
   if (s.same_event < 1)
     con.emplace_back(s.same_event > 0 ? "the step came back within bounds only"

@@ -1,6 +1,6 @@
 /// confidence: how likely the named cause is right, from what was shown for it and against it.
 ///
-/// A logistic model of five facts (Shown). Its weights were fitted on verdicts whose truth is known: those of
+/// A logistic model of six facts (Shown). Its weights were fitted on verdicts whose truth is known: those of
 /// tests/faultbench, and those on the same steps with the right cause left out (`nanquest-replay --without`),
 /// as a failure of a kind that no cause knows would be judged. docs/evidence.md has the table of how well it
 /// holds for families that were not fitted on; tests/faultbench/calibrate.py makes both.
@@ -23,6 +23,7 @@ struct Shown {
   double helps = kNotSeen;     ///< a change that the cause asks for makes the step finite
   double verified = kNotSeen;  ///< and its control does not, nor does anything smaller
   double same_event = 0.5;     ///< the step came back bit for bit (half: within bounds)
+  double in_step = 1;          ///< what made the value is on record; 0: it came from outside (BAD_DATA, BAD_STATE)
 };
 
 /// What a verdict shows for its cause.

@@ -109,6 +109,7 @@ void describe(auto& file, As<Shown> auto& s) {
   file.field("helps", s.helps);
   file.field("verified", s.verified);
   file.field("same_event", s.same_event);
+  file.field("in_step", s.in_step);
 }
 
 void describe(auto& file, As<RootCause> auto& r) {

@@ -211,6 +211,20 @@ TEST(BadState, WhatTheProgramCopiesIntoItsState) {
          Origin::parameter, "into w (parameter)");
   expect(verdict([&](const at::Tensor&, const at::Tensor&, const at::Tensor& mean) { mean.copy_(bad); }),
          Origin::buffer, "into mean (buffer)");
+  // Codes of a quantised checkpoint; 127 is the NaN of this format.
+  const at::Tensor codes = at::tensor({56, 127}, at::kByte), scale = at::full({}, 0.5);
+  for (const auto& scaled : {std::function<at::Tensor(const at::Tensor&)>([](const at::Tensor& t) { return t * 0.5; }),
+                             std::function<at::Tensor(const at::Tensor&)>([&](const at::Tensor& t) { return t / scale; })}) {
+    const Verdict v = verdict([&](const at::Tensor& w, const at::Tensor&, const at::Tensor&) {
+      w.copy_(scaled(codes.view(at::kFloat8_e4m3fn).to(at::kFloat)));
+    });
+    EXPECT_EQ(v.cause, Label::bad_state) << v.explanation;
+    EXPECT_EQ(v.origin, Origin::parameter);
+  }
+  // What is computed of several tensors is not what was loaded.
+  const at::Tensor factors = at::tensor({2.f, 3.f});
+  EXPECT_NE(verdict([&](const at::Tensor& w, const at::Tensor&, const at::Tensor&) { w.copy_(bad * factors); }).cause,
+            Label::bad_state);
 }
 
 TEST(BadState, ABadBatchThatIsCopiedIntoAFixedPlaceIsNot) {
