@@ -100,12 +100,27 @@ std::string step_text(std::int64_t step) {
   return "step " + std::to_string(step);
 }
 
+/// Infinities of one sign among ordinary numbers: something wrote them. Memory that nothing wrote holds
+/// zeros, what lay there before, or the NaN with which deterministic mode fills it.
+bool holds_written_infinity(const at::Tensor& t) {
+  const at::Tensor w = wide(t), finite = w.masked_select(at::isfinite(w)).abs();
+  const bool one_sign = at::isposinf(w).any().item<bool>() != at::isneginf(w).any().item<bool>();
+  if (!one_sign || at::isnan(w).any().item<bool>() || 2 * finite.numel() < w.numel()) return false;
+  const at::Tensor ordinary = at::logical_and(finite > 1e-12, finite < 1e12);
+  return at::logical_or(ordinary, finite == 0).all().item<bool>() && 2 * count_true(ordinary) >= finite.numel();
+}
+
 /// A weight or buffer with a name, in a model of which the file tells since when it has been there.
-Provenance of_known_model(const SnapshotDoc& doc, const StateSince& since) {
+Provenance of_known_model(const SnapshotDoc& doc, const StateSince& since, const at::Tensor& value) {
   if (since.loaded && (since.step == doc.step || since.from_beginning))
     return {"load_state_dict gave it this value before its model was first called", ""};
   if (since.step < doc.step && !since.from_beginning)
     return {"it has been there since " + step_text(since.step) + ", and healthy steps were made with it", ""};
+  if (since.from_beginning && holds_written_infinity(value))
+    return {.shown = "it held this infinity before the first update, and the rest of it are ordinary numbers: "
+                     "the program wrote it",
+            .open = "",
+            .by_program = true};
   const std::string when = since.from_beginning
                                ? "It was bad before the first update of the program"
                                : "The model (or this tensor of it) runs for the first time in this step";
@@ -160,10 +175,26 @@ Provenance provenance_of_state(const Case& c, const OutsideValue& value) {
             " by its use alone, and code of the program outside of PyTorch may have made it in this step"};
   if (value.group == "optimizer state") return {"an optimizer keeps it from step to step", ""};
   const char* const kind = value.group == "buffers" ? "buffer" : "parameter";
-  if (const auto since = state_since(doc, kind, value.name)) return of_known_model(doc, *since);
+  if (const auto since = state_since(doc, kind, value.name)) return of_known_model(doc, *since, value.tensor);
   if (doc.step > 0) return {"the program names it as its state, and steps were made before this one", ""};
   return {"", "nothing shows that anything has written it: it may be memory that was never given a value",
           Label::uninitialized, " This is the first step, so what came before is not on record."};
+}
+
+bool is_meant_in_state(const Case& c, const OutsideValue& value) {
+  const char* const kind = value.group == "buffers" ? "buffer" : "parameter";
+  const auto since = state_since(c.doc(), kind, value.name);
+  if (!since || !since->from_beginning || since->step >= c.doc().step || value.slot == kNone) return false;
+  if (!holds_written_infinity(value.tensor)) return false;
+  // An op that picks elements may meet the infinity for the first time.
+  const OpId op{c.op_index()};
+  if (!op || moves_elements(c.graph().op(op).name) || c.is_one_of(op.row(), {"embedding"})) return false;
+  const auto reads = c.graph().reads(op);
+  return std::any_of(reads.begin(), reads.end(), [&](TensorId row) {
+    std::int64_t elements = 1;
+    for (const std::int64_t n : c.graph().tensor(row).sizes) elements *= n;
+    return c.graph().slot(row).row() == value.slot && elements >= value.tensor.numel();
+  });
 }
 
 bool is_meant_elsewhere(const Case& c, const OutsideValue& value, const std::vector<std::int64_t>& poison) {

@@ -22,6 +22,7 @@ struct Provenance {
   std::optional<Label> rival{};  ///< the cause that this would be
   std::string
       known{};  ///< what is known all the same, as a sentence: " No load_state_dict gave it a value …"
+  bool by_program = false;  ///< the program wrote it before its first update: no checkpoint and no step did
 };
 
 /// Of a value that comes with the batch. `poison`: the samples that are bad in it (bad_samples).
@@ -34,6 +35,11 @@ Provenance provenance_of_state(const Case& c, const OutsideValue& value);
 /// Why the program may not have written these numbers, which it wrote during the step if anything did; empty
 /// if it did.
 std::string doubt_of_written(const Case& c, const OutsideValue& value);
+
+/// An infinity that is meant, in a weight or buffer: it has been there since before the first update, and
+/// healthy steps were made by operations that read all of it, as the culprit does (the log of a probability of
+/// 0, a mask). What came to it in this step is to blame.
+bool is_meant_in_state(const Case& c, const OutsideValue& value);
 
 /// An infinity that is meant (a mask) does no harm in most places. By trying: with some of several bad
 /// elements mended (one sample of several, or every other element) the step is finite, so that the rest does

@@ -44,24 +44,47 @@ Finding negative_finding(const Case& c, const std::string& what, const std::stri
   return f;
 }
 
+/// The memory that an op reads as a variance or a sum of squares, as it came from outside, with its negative
+/// elements; none if there are none.
+std::int64_t negative_squares(const Case& c, OpId op, const TraceGraph::Argument& a) {
+  const SlotId slot = a.row ? c.graph().slot(a.row) : SlotId{};
+  if (!slot || !holds_squares(argument_name(c.graph().op(op), static_cast<std::size_t>(a.position))) ||
+      c.graph().producer(a.row, op) || comes_with_batch(get(c.doc(), slot).origin))
+    return 0;
+  const auto held = c.read(get(c.doc(), slot).data);
+  return held && held->is_floating_point() && all_finite(*held) ? count_true(*held < 0) : 0;
+}
+
+/// All memory of this kind that the step reads, with its absolute values: a model is made of many.
+Change all_absolute(const Case& c, SlotId first, const std::string& what) {
+  Change all = replace_negative(c, {first.row()}, what);
+  const std::string text = all.text, placebo_text = all.placebo_text;
+  std::set<std::int32_t> slots = {first.row()};
+  for (const OpId op : c.graph().ops())
+    for (const TraceGraph::Argument& a : c.graph().arguments(op))
+      if (negative_squares(c, op, a) > 0 && slots.insert(c.graph().slot(a.row).row()).second)
+        all = together(std::move(all), replace_negative(c, {c.graph().slot(a.row).row()}, "it"));
+  const std::string more = ", and the same in " + std::to_string(slots.size() - 1) + " more";
+  all.text = text + more;
+  if (!all.placebo.empty()) all.placebo_text = placebo_text + more;
+  return all;
+}
+
 /// The culprit got a finite state that is impossible, and the step is finite with its absolute value.
 std::optional<Finding> negative_square(const Case& c) {
   if (!c.op()) return std::nullopt;
   const OpId op{c.op_index()};
-  for (const Case::TensorArgument& a : c.tensor_arguments(op.row())) {
-    const TensorId row{a.tensor};
-    const SlotId slot = c.graph().slot(row);
-    const std::string argument = argument_name(*c.op(), static_cast<std::size_t>(a.position));
-    if (!slot || !holds_squares(argument) || c.graph().producer(row, op) ||
-        comes_with_batch(get(c.doc(), slot).origin))
-      continue;
-    const auto held = c.read(get(c.doc(), slot).data);
-    if (!held || !held->is_floating_point() || !all_finite(*held)) continue;
-    const std::int64_t negative = count_true(*held < 0);
+  for (const TraceGraph::Argument& a : c.graph().arguments(op)) {
+    const std::int64_t negative = negative_squares(c, op, a);
     if (negative == 0) continue;
+    const std::string argument = argument_name(*c.op(), static_cast<std::size_t>(a.position));
+    const SlotId slot = c.graph().slot(a.row);
     const std::string what = c.slot_text(slot.row());
     Change absolute = replace_negative(c, {slot.row()}, what);
-    if (run_change(c, absolute) != TrialResult::finite) continue;
+    if (run_change(c, absolute) != TrialResult::finite) {
+      absolute = all_absolute(c, slot, what);
+      if (run_change(c, absolute) != TrialResult::finite) continue;
+    }
     return negative_finding(c, what, argument, negative, std::move(absolute));
   }
   return std::nullopt;
@@ -125,6 +148,10 @@ std::string advice_of(const OutsideValue& value, const Provenance& from) {
            "of these after which it is bad is to blame. What is not persistent is in no checkpoint and needs "
            "a "
            "value of its own.";
+  if (from.by_program)
+    return "Find where the program fills " + value.name +
+           " (the log of a probability of 0, a quotient by 0) and give this element a finite value there, or do not "
+           "read it.";
   if (!from.open.empty())
     return "Look at what is computed outside of PyTorch just before this operation (NumPy, C++, a "
            "torch.autograd.Function of the program): check its result with isfinite.";
@@ -140,7 +167,7 @@ std::optional<Finding> examine_bad_state(const Case& c, const Subject&) {
   if (c.culprit().origin == word(Origin::op)) return negative_square(c);
   if (c.culprit().origin == word(Origin::input)) return copied_in(c);
   const auto value = outside_value(c);
-  if (!value || value->group == "batch") return std::nullopt;
+  if (!value || value->group == "batch" || is_meant_in_state(c, *value)) return std::nullopt;
   const Provenance from = provenance_of_state(c, *value);
   Finding f;
   f.source = "the " + value->group + " as stored in the snapshot, at the start of the step";
@@ -152,7 +179,9 @@ std::optional<Finding> examine_bad_state(const Case& c, const Subject&) {
                       : "No operation on record made this value: " + value->name + " holds " +
                             bad_text(value->tensor) + ". ";
   f.explanation += c.op_text(c.op_index()) + " is the first op that reads it";
-  if (from.open.empty())
+  if (from.by_program)
+    f.explanation += "; the program wrote it there before its first update";
+  else if (from.open.empty())
     f.explanation += "; the damage was done in an earlier step or in the file it was loaded from";
   f.explanation += "." + from.known;
   f.advice = advice_of(*value, from);

@@ -227,6 +227,42 @@ TEST(BadState, WhatTheProgramCopiesIntoItsState) {
             Label::bad_state);
 }
 
+/// The log of the share of a class without samples. It was there in 34 healthy steps; the factor 0 is new. A
+/// table of which each step picks some elements may be met at the infinity for the first time.
+TEST(BadState, AnInfinityThatIsMeantIsNot) {
+  const at::Tensor prior = at::tensor({-0.6f, -1.4f, -4.f, -std::numeric_limits<float>::infinity()});
+  const auto cause = [&](const at::Tensor& kept, const std::map<std::string, std::string>& notes,
+                         const std::function<at::Tensor(const at::Tensor&)>& use) {
+    const at::Tensor w = leaf(at::ones({4}));
+    StepState state;
+    state.step = 34;
+    state.parameters = {{"w", w}};
+    state.buffers = {{"prior", kept}};
+    return Incident(
+               state,
+               [&] {
+                 const at::Tensor loss = at::log_softmax(w + use(kept), 0)[0];
+                 loss.backward();
+                 return loss;
+               },
+               notes)
+        .verdict()
+        .cause;
+  };
+  const std::map<std::string, std::string> began = {{"model_since.", "0"}, {"bad_from_beginning", "buffer prior"}};
+  const auto scaled = [](const at::Tensor& t) { return t * 0.0; };
+  const auto picked = [](const at::Tensor& t) {
+    const at::Tensor some = at::index_select(t, 0, at::tensor({3, 3, 1, 0}));
+    return some - some;
+  };
+  EXPECT_EQ(cause(prior, began, scaled), Label::zero_times_inf);
+  EXPECT_EQ(cause(prior, began, picked), Label::bad_state);
+  EXPECT_EQ(cause(prior, {{"model_since.", "0"}}, scaled), Label::bad_state);  // it came later
+  at::Tensor unwritten = prior.clone();
+  unwritten[3] = kNaN;
+  EXPECT_EQ(cause(unwritten, began, scaled), Label::unknown);
+}
+
 TEST(BadState, ABadBatchThatIsCopiedIntoAFixedPlaceIsNot) {
   const at::Tensor w = leaf(at::ones({2})), place = at::zeros({2});
   const at::Tensor x = at::tensor({1.f, std::numeric_limits<float>::quiet_NaN()});
