@@ -12,7 +12,7 @@ namespace {
 struct Weights {
   double base, deep, agrees, helps, verified, same_event, in_step;
 };
-constexpr Weights kWeights{-2.91, 2.02, 1.50, 0.99, 1.16, 1.00};
+constexpr Weights kWeights{-2.91, 2.02, 1.50, 0.99, 1.16, 1.00, 1.95};
 
 /// Of the made spikes whose verdict had this label, those that had it rightly: tests/spikebench/run.py on the
 /// seed 5. docs/evidence.md has those of seeds that were not looked at.
@@ -49,7 +49,7 @@ double same_event(const Verdict& v) {
 }
 
 /// Whether the step itself shows what made the value. A bad value that came with the batch or the state has a
-/// history that is not on record: repairing it repairs the step, whoever made it.
+/// history that is not on record.
 double in_step(const Verdict& v, const Claim* claim) {
   const Label cause = meant_cause(v);
   if (cause != Label::bad_data && cause != Label::bad_state) return 1;
@@ -152,6 +152,10 @@ Shown shown_by(const Verdict& v) {
     s.verified = 0;
   s.same_event = same_event(v);
   s.in_step = in_step(v, claim);
+  if (s.in_step < 1) {  // whoever made it: the value is in the file, and the step is finite without it
+    s.helps = s.verified = kNotSeen;
+    s.same_event = 1;
+  }
   return s;
 }
 
@@ -160,7 +164,7 @@ double confidence_of(const Verdict& v) {
   const Shown s = shown_by(v);
   const Weights& w = kWeights;
   const double sum = w.base + w.deep * s.deep + w.agrees * s.agrees + w.helps * s.helps +
-                     w.verified * s.verified + w.same_event * s.same_event + w.in_step * s.in_step;
+                     w.verified * s.verified + w.same_event * s.same_event + w.in_step * (s.in_step - 1);
   return 1 / (1 + std::exp(-sum));
 }
 
@@ -182,7 +186,9 @@ std::string confidence_text(const Verdict& v) {
   if (v.cause == Label::unknown || std::abs(v.confidence - confidence_of(v)) > 0.0051) return text;
   const Shown s = shown_by(v);
   std::vector<std::string> pro, con;
-  if (s.verified == 1)
+  if (s.in_step < 1)
+    con.emplace_back("what wrote the value is not on record, and the step is finite without it whoever did");
+  else if (s.verified == 1)
     pro.emplace_back("the remedy was tried with a control");
   else if (s.helps == 1)
     pro.emplace_back("a change that it asks for helps");
@@ -191,7 +197,6 @@ std::string confidence_text(const Verdict& v) {
   if (s.helps == 1 && s.verified < 1) con.emplace_back("no fix was verified");
   if (s.deep == 1) pro.emplace_back("the proof says where the operands come from");
   if (s.deep == 0) con.emplace_back("the proof covers this operation alone");
-  if (s.in_step == 0) con.emplace_back("what wrote the value is not on record");
   if (s.agrees == 0) con.push_back(claim_of(v)->facts_against.front());
   if (s.same_event < 1)
     con.emplace_back(s.same_event > 0 ? "the step came back within bounds only"

@@ -2,7 +2,8 @@
 ///
 /// A logistic model of six facts (Shown). Its weights were fitted on verdicts whose truth is known: those of
 /// tests/faultbench, and those on the same steps with the right cause left out (`nanquest-replay --without`),
-/// as a failure of a kind that no cause knows would be judged. docs/evidence.md has the table of how well it
+/// as a failure of a kind that no cause knows would be judged; that of `in_step` on programs that somebody
+/// else wrote, as they came out when they were first run. docs/evidence.md has the table of how well it
 /// holds for families that were not fitted on; tests/faultbench/calibrate.py makes both.
 #pragma once
 

@@ -32,8 +32,11 @@ import programs  # noqa: E402
 
 FACTS = ("deep", "agrees", "helps", "verified", "same_event", "in_step")
 PRIOR = (0.0, 1.0, 1.5, 0.5, 0.5, 1.0, 1.0)  # of the base, which is free, and of each fact
-BENCH = (-3.91, 2.02, 1.50, 0.99, 1.16, 1.00, 1.0)  # fitted on faultbench, 27 November 2026; of `in_step` nothing was known
+BENCH = (-2.91, 2.02, 1.50, 0.99, 1.16, 1.00, 1.0)  # fitted on faultbench, 27 November 2026; of `in_step` nothing was known
+KNOWN = (1e6,) * 6 + (1.0,)  # … and how firm that is
 FREE = 1e-3
+FIRM = (FREE,) + (1.0,) * 6
+NOT_SEEN = 0.75
 
 
 def verdict_of(file, without):
@@ -44,6 +47,10 @@ def verdict_of(file, without):
         return json.loads(done.stdout)
     except ValueError:
         return None
+
+
+def columns(shown):
+    return [float(shown[f]) - (f == "in_step") for f in FACTS]
 
 
 def rows_of(out, half):
@@ -63,7 +70,7 @@ def rows_of(out, half):
                     continue
                 cause = (verdict.get("likely") or verdict)["cause"]
                 rows.append({"family": play.family, "name": play.name, "level": level, "cause": cause, "right": cause in right,
-                             "planned": bool(without), "facts": [float(verdict["shown"][f]) for f in FACTS]})
+                             "planned": bool(without), "facts": columns(verdict["shown"])})
     return rows
 
 
@@ -87,9 +94,11 @@ def rows_of_part(folder):
         files = sorted(p for p in (file.parent / "run" / "incidents").glob("step-*.h5") if not p.name.endswith(".replay.h5"))
         now = None if right or not files else verdict_of(files[0], ())
         facts = {"in_step": in_step(verdict, cause), **verdict["shown"]}
+        if not facts["in_step"]:  # as Shown has it today
+            facts.update(helps=NOT_SEEN, verified=NOT_SEEN, same_event=1)
         rows.append({"family": folder.name, "name": name, "level": "trace", "cause": cause, "right": right, "planned": False,
                      "part": folder.name, "said": verdict["confidence"],
-                     "mended": bool(now) and now["cause"] != cause, "facts": [float(facts[f]) for f in FACTS]})
+                     "mended": bool(now) and now["cause"] != cause, "facts": columns(facts)})
     return rows
 
 
@@ -109,13 +118,13 @@ def solved(matrix, right):
     return [row[n] for row in rows]
 
 
-def fitted(rows, weight, prior=PRIOR):
+def fitted(rows, weight, prior=PRIOR, firm=FIRM):
     """Newton's method on the penalised likelihood."""
     n = len(prior)
     weights = list(prior)
     for _ in range(100):
-        gradient = [-(FREE if i == 0 else 1) * (weights[i] - prior[i]) for i in range(n)]
-        hessian = [[(FREE if i == 0 else 1.0) if i == j else 0.0 for j in range(n)] for i in range(n)]
+        gradient = [-firm[i] * (weights[i] - prior[i]) for i in range(n)]
+        hessian = [[firm[i] if i == j else 0.0 for j in range(n)] for i in range(n)]
         for row in rows:
             x, p, w = [1.0, *row["facts"]], chance(weights, row["facts"]), weight(row)
             for i in range(n):
@@ -160,7 +169,7 @@ def main():
         kept.write_text(json.dumps(rows, indent=1))
     rows = json.loads(kept.read_text())
     bench, parts = [row for row in rows if "part" not in row], [row for row in rows if "part" in row]
-    prior = PRIOR if bench else BENCH
+    known = (PRIOR, FIRM) if bench else (BENCH, KNOWN)
     right = sum(row["right"] for row in bench)
     each = options.wrong / (1 - options.wrong) * right / max(len(bench) - right, 1)
 
@@ -169,10 +178,10 @@ def main():
             return options.mended if row["mended"] else 1.0
         return 1.0 if row["right"] else each
 
-    print("weights: base", *(f"{n} {w:.2f}" for n, w in zip(("", *FACTS), fitted(rows, weight, prior))))
+    print("weights: base", *(f"{n} {w:.2f}" for n, w in zip(("", *FACTS), fitted(rows, weight, *known))))
     judged = []
     for family in sorted({row["family"] for row in rows}):  # a part is judged by weights that were fitted without it
-        weights = fitted([row for row in rows if row["family"] != family], weight, prior)
+        weights = fitted([row for row in rows if row["family"] != family], weight, *known)
         judged += [(chance(weights, row["facts"]), row) for row in rows if row["family"] == family]
     for what, of, counts in (("all", rows, weight), ("parts, as they were opened", parts, lambda _: 1.0)):
         if not of:

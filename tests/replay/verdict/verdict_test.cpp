@@ -118,6 +118,28 @@ TEST(Confidence, FallsWithEachFactThatIsMissing) {
             }));
 }
 
+/// The step is finite without a value from outside, whoever made it.
+TEST(Confidence, OfAValueFromOutsideIsLowerWhateverWasTried) {
+  Verdict v = well_shown();
+  v.cause = v.claims.front().cause = Label::bad_data;
+  const double tried = confidence_of(v);
+  EXPECT_LT(tried, 0.9);
+  EXPECT_GE(tried, kLeastConfidence);
+  settle_confidence(v);
+  EXPECT_NE(confidence_text(v).find("what wrote the value is not on record"), std::string::npos);
+  v.fix.reset();
+  v.counterfactuals.clear();
+  v.reproduction.bit_exact = false;
+  EXPECT_EQ(confidence_of(v), tried);
+  v.claims.front().facts_against = {"the program may have computed it"};
+  EXPECT_LT(confidence_of(v), kLeastConfidence);
+  // A finite number that cannot be data was shown by the step on other data.
+  v = well_shown();
+  v.cause = v.claims.front().cause = Label::bad_data;
+  v.claims.front().depth = Depth::source;
+  EXPECT_GT(confidence_of(v), 0.9);
+}
+
 TEST(Confidence, SaysWhatSpeaksForAndAgainst) {
   Verdict v = well_shown();
   settle_confidence(v);
