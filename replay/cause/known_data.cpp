@@ -24,8 +24,8 @@ SlotId kept_by_copy(const Case& c, std::int32_t op) {
 
 namespace {
 
-/// A product or quotient with one number, as codes are scaled when a checkpoint is read: what is bad before it
-/// is bad behind it.
+/// A product or quotient with one number, as codes are scaled when a checkpoint is read: what is bad before
+/// it is bad behind it.
 bool is_scaled(const Case& c, std::int32_t op) {
   if (!c.is_one_of(op, {"mul", "div"})) return false;
   const auto arguments = c.tensor_arguments(op);

@@ -22,7 +22,8 @@ bool is_bad_in_some_rows(const at::Tensor& t) {
   return rows.any().item<bool>() && !rows.all().item<bool>();
 }
 
-/// A tensor with one row for each of the samples that were drawn. Of a single sample any one element has that.
+/// A tensor with one row for each of the samples that were drawn. Of a single sample any one element has
+/// that.
 bool has_row_per_sample(const SnapshotDoc& doc, const std::vector<std::int64_t>& sizes) {
   return doc.sample_ids.size() > 1 && !sizes.empty() &&
          sizes[0] == static_cast<std::int64_t>(doc.sample_ids.size());
@@ -62,7 +63,8 @@ const char* comes_from_loader(const Case& c, const OutsideValue& value) {
   if (is_given_to_model(c, value)) return "the model was called with it";
   if (is_in_batch(c.doc(), value.slot)) return "the model was called with a part of it";
   if (has_row_per_sample(c.doc(), value.tensor.sizes().vec())) return "it has a row for each of them";
-  if (const SlotId slot{value.slot}; slot && is_moved_into_batch(c, slot)) return "it is moved into the batch";
+  if (const SlotId slot{value.slot}; slot && is_moved_into_batch(c, slot))
+    return "it is moved into the batch";
   return nullptr;
 }
 
@@ -107,7 +109,8 @@ bool holds_written_infinity(const at::Tensor& t) {
   const bool one_sign = at::isposinf(w).any().item<bool>() != at::isneginf(w).any().item<bool>();
   if (!one_sign || at::isnan(w).any().item<bool>() || 2 * finite.numel() < w.numel()) return false;
   const at::Tensor ordinary = at::logical_and(finite > 1e-12, finite < 1e12);
-  return at::logical_or(ordinary, finite == 0).all().item<bool>() && 2 * count_true(ordinary) >= finite.numel();
+  return at::logical_or(ordinary, finite == 0).all().item<bool>() &&
+         2 * count_true(ordinary) >= finite.numel();
 }
 
 /// A weight or buffer with a name, in a model of which the file tells since when it has been there.
@@ -117,8 +120,9 @@ Provenance of_known_model(const SnapshotDoc& doc, const StateSince& since, const
   if (since.step < doc.step && !since.from_beginning)
     return {"it has been there since " + step_text(since.step) + ", and healthy steps were made with it", ""};
   if (since.from_beginning && holds_written_infinity(value))
-    return {.shown = "it held this infinity before the first update, and the rest of it are ordinary numbers: "
-                     "the program wrote it",
+    return {.shown =
+                "it held this infinity before the first update, and the rest of it are ordinary numbers: "
+                "the program wrote it",
             .open = "",
             .by_program = true};
   const std::string when = since.from_beginning

@@ -37,8 +37,8 @@ Provenance provenance_of_state(const Case& c, const OutsideValue& value);
 std::string doubt_of_written(const Case& c, const OutsideValue& value);
 
 /// An infinity that is meant, in a weight or buffer: it has been there since before the first update, and
-/// healthy steps were made by operations that read all of it, as the culprit does (the log of a probability of
-/// 0, a mask). What came to it in this step is to blame.
+/// healthy steps were made by operations that read all of it, as the culprit does (the log of a probability
+/// of 0, a mask). What came to it in this step is to blame.
 bool is_meant_in_state(const Case& c, const OutsideValue& value);
 
 /// An infinity that is meant (a mask) does no harm in most places. By trying: with some of several bad

@@ -88,7 +88,8 @@ Finding unknown_finding(const Case& c) {
     f.explanation =
         "The step is finite when it is run again from what was recorded: the harm did not come back. "
         "Something did "
-        "it that is not on record: code outside of PyTorch that wrote there afterwards (NumPy, C++), an op that "
+        "it that is not on record: code outside of PyTorch that wrote there afterwards (NumPy, C++), an op "
+        "that "
         "gives something else each time, another thread, or the machine. " +
         c.op_text(c.op_index()) + " is where it was first seen.";
     f.advice =

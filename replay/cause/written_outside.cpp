@@ -44,11 +44,13 @@ OpId first_user(const Case& c, SlotId slot, std::int32_t from) {
 std::optional<Outside> bad_in(const Case& c, TensorId row) {
   const StatsRow* const stats = row ? c.graph().stats(row) : nullptr;
   if (!stats || stats->non_finite() == 0) return std::nullopt;
-  return Outside{{}, {}, Origin::gradient, {}, {}, {stats->nan, stats->pos_inf, stats->neg_inf}, stats->count};
+  return Outside{{},          {}, Origin::gradient, {}, {}, {stats->nan, stats->pos_inf, stats->neg_inf},
+                 stats->count};
 }
 
 /// State whose last bad write is one of the host.
-std::optional<Outside> state_written(const Case& c, const NamedTensor& state, const char* kind, Origin origin) {
+std::optional<Outside> state_written(const Case& c, const NamedTensor& state, const char* kind,
+                                     Origin origin) {
   const SlotId slot{state.slot};
   if (!slot) return std::nullopt;
   const auto& writes = c.graph().writes(slot);
@@ -112,14 +114,16 @@ std::string seen_by_gate(const SnapshotDoc& doc) {
 }
 
 constexpr const char* kLook =
-    "Look for code outside of PyTorch that writes there (NumPy on tensor.numpy(), from_numpy, C++, a number of "
+    "Look for code outside of PyTorch that writes there (NumPy on tensor.numpy(), from_numpy, C++, a number "
+    "of "
     "Python such as float(\"nan\")), and check what it writes with isfinite before it is used.";
 
 void complete(const Case& c, const Outside& found, Verdict& v) {
   const std::string what = found.kind + " " + found.name;
   v.origin = found.origin;
   v.culprit = culprit_info(c, found.before ? found.before.row() : found.after.row());
-  v.phase = found.origin == Origin::gradient && found.before ? c.graph().op(found.before).phase : Phase::input;
+  v.phase =
+      found.origin == Origin::gradient && found.before ? c.graph().op(found.before).phase : Phase::input;
   v.culprit.tensor = found.name;
   v.culprit.value = from_word<BadValue>(value_name(found.bad)).value_or(BadValue::mixed);
   v.culprit.count = found.bad.total();
@@ -128,10 +132,11 @@ void complete(const Case& c, const Outside& found, Verdict& v) {
   const std::string after = found.after ? c.op_with_number(found.after.row()) : "the start of the record",
                     before = found.before ? c.op_with_number(found.before.row()) : "the end of the step";
   v.evidence.push_back({"written outside of the recorded operations", "between " + after + " and " + before});
-  v.explanation = "The " + what + " is bad when the step ends: " + bad_text(found) +
-                  ". No operation of the replay made that: it was written outside of the recorded operations, "
-                  "between " +
-                  after + " and " + before + ".";
+  v.explanation =
+      "The " + what + " is bad when the step ends: " + bad_text(found) +
+      ". No operation of the replay made that: it was written outside of the recorded operations, "
+      "between " +
+      after + " and " + before + ".";
   v.advice = kLook;
   if (found.origin == Origin::gradient) return;
   v.claims = {{Label::bad_state,
@@ -158,9 +163,10 @@ bool find_written_outside(const Case& c, Verdict& v) {
   v.origin = Origin::gradient;
   v.phase = Phase::optimizer;
   v.evidence.push_back({"seen when the step ended", seen});
-  v.explanation = "When the step ended, " + seen +
-                  ". No operation of the replay made that, and no tensor in the file holds it: it was written "
-                  "outside of the recorded operations, between backward and the update.";
+  v.explanation =
+      "When the step ended, " + seen +
+      ". No operation of the replay made that, and no tensor in the file holds it: it was written "
+      "outside of the recorded operations, between backward and the update.";
   v.advice = kLook;
   return true;
 }

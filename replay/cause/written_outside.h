@@ -1,5 +1,5 @@
-/// written_outside: a weight, moment or gradient that is bad when the step ends, and that no operation on record
-/// made bad.
+/// written_outside: a weight, moment or gradient that is bad when the step ends, and that no operation on
+/// record made bad.
 #pragma once
 
 #include "replay/case/case.h"

@@ -24,7 +24,7 @@ struct Shown {
   double helps = kNotSeen;     ///< a change that the cause asks for makes the step finite
   double verified = kNotSeen;  ///< and its control does not, nor does anything smaller
   double same_event = 0.5;     ///< the step came back bit for bit (half: within bounds)
-  double in_step = 1;          ///< what made the value is on record; 0: it came from outside (BAD_DATA, BAD_STATE)
+  double in_step = 1;  ///< what made the value is on record; 0: it came from outside (BAD_DATA, BAD_STATE)
 };
 
 /// What a verdict shows for its cause.

@@ -150,7 +150,8 @@ std::string advice_of(const OutsideValue& value, const Provenance& from) {
            "value of its own.";
   if (from.by_program)
     return "Find where the program fills " + value.name +
-           " (the log of a probability of 0, a quotient by 0) and give this element a finite value there, or do not "
+           " (the log of a probability of 0, a quotient by 0) and give this element a finite value there, or "
+           "do not "
            "read it.";
   if (!from.open.empty())
     return "Look at what is computed outside of PyTorch just before this operation (NumPy, C++, a "

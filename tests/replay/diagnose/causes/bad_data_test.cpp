@@ -194,13 +194,17 @@ TEST(BadData, WhatALoaderDrewIsTheirsByShapeOrUse) {
   };
   const auto as_it_is = [](const at::Tensor& t) { return t; };
   EXPECT_EQ(cause(at::full({3, 1}, kNaN), as_it_is), Label::bad_data);  // a weight of each sample
-  const at::Tensor one = at::full({2}, kNaN);  // collated of samples
-  EXPECT_EQ(cause(one, [](const at::Tensor& t) { return at::stack({t, at::ones({2}), at::ones({2})}); }),
+  const at::Tensor one = at::full({2}, kNaN);                           // collated of samples
+  EXPECT_EQ(cause(one,
+                  [](const at::Tensor& t) {
+                    return at::stack({t, at::ones({2}), at::ones({2})});
+                  }),
             Label::bad_data);
   const at::Tensor classes = at::zeros({3}, at::kLong);  // a weight of each class, by the samples' classes
-  EXPECT_EQ(cause(at::full({5, 1}, kNaN), [&](const at::Tensor& t) { return at::index_select(t, 0, classes); }),
-            Label::unknown);
-  EXPECT_EQ(cause(at::full({2}, kNaN), as_it_is), Label::unknown);  // a weight of each class
+  EXPECT_EQ(
+      cause(at::full({5, 1}, kNaN), [&](const at::Tensor& t) { return at::index_select(t, 0, classes); }),
+      Label::unknown);
+  EXPECT_EQ(cause(at::full({2}, kNaN), as_it_is), Label::unknown);     // a weight of each class
   EXPECT_EQ(cause(at::full({}, kNaN), as_it_is), Label::bad_setting);  // a number
 }
 

@@ -212,8 +212,9 @@ TEST(BadState, WhatTheProgramCopiesIntoItsState) {
          Origin::buffer, "into mean (buffer)");
   // Codes of a quantised checkpoint; 127 is the NaN of this format.
   const at::Tensor codes = at::tensor({56, 127}, at::kByte), scale = at::full({}, 0.5);
-  for (const auto& scaled : {std::function<at::Tensor(const at::Tensor&)>([](const at::Tensor& t) { return t * 0.5; }),
-                             std::function<at::Tensor(const at::Tensor&)>([&](const at::Tensor& t) { return t / scale; })}) {
+  for (const auto& scaled :
+       {std::function<at::Tensor(const at::Tensor&)>([](const at::Tensor& t) { return t * 0.5; }),
+        std::function<at::Tensor(const at::Tensor&)>([&](const at::Tensor& t) { return t / scale; })}) {
     const Verdict v = verdict([&](const at::Tensor& w, const at::Tensor&, const at::Tensor&) {
       w.copy_(scaled(codes.view(at::kFloat8_e4m3fn).to(at::kFloat)));
     });
@@ -222,7 +223,9 @@ TEST(BadState, WhatTheProgramCopiesIntoItsState) {
   }
   // What is computed of several tensors is not what was loaded.
   const at::Tensor factors = at::tensor({2.f, 3.f});
-  EXPECT_NE(verdict([&](const at::Tensor& w, const at::Tensor&, const at::Tensor&) { w.copy_(bad * factors); }).cause,
+  EXPECT_NE(verdict([&](const at::Tensor& w, const at::Tensor&, const at::Tensor&) {
+              w.copy_(bad * factors);
+            }).cause,
             Label::bad_state);
 }
 
@@ -248,7 +251,8 @@ TEST(BadState, AnInfinityThatIsMeantIsNot) {
         .verdict()
         .cause;
   };
-  const std::map<std::string, std::string> began = {{"model_since.", "0"}, {"bad_from_beginning", "buffer prior"}};
+  const std::map<std::string, std::string> began = {{"model_since.", "0"},
+                                                    {"bad_from_beginning", "buffer prior"}};
   const auto scaled = [](const at::Tensor& t) { return t * 0.0; };
   const auto picked = [](const at::Tensor& t) {
     const at::Tensor some = at::index_select(t, 0, at::tensor({3, 3, 1, 0}));
