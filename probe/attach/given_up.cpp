@@ -101,7 +101,7 @@ void AttachSession::give_up_step() {
 StepAnswer AttachSession::look_at_what_raised(const std::string& raised) {
   StepAnswer answer;
   if (machine_.reported() || !on_record()) return answer;
-  const at::Tensor bad = rounds_->recorder().last_non_finite();
+  const at::Tensor bad = record::last_non_finite(rounds_->recorder().survivors(0));
   if (!bad.defined()) return answer;
   losses_.started(bad, /*accumulates=*/true);  // the end of what was computed
   write_incident(Gate::non_finite, {{.kind = Fact::raised, .name = raised, .value = bad.item().toDouble()}},

@@ -80,7 +80,7 @@ bool Rounds::begin_update(std::uint64_t bytes, at::Device device, bool asked, bo
   if (hold) ++awaited_;
   if (held_) return false;
   // Outputs of ops that may not be repeatable are kept as long as the round.
-  if (const record::Step* step = now()) bytes += step->opaque_bytes;
+  if (const record::Step* step = now()) bytes += step->kept.bytes();
   const bool wanted = governor_.wants(bytes, device);
   counted_ = wanted;
   const bool keeps = wanted || asked;
@@ -143,7 +143,7 @@ const Rounds::Kept* Rounds::kept(std::int64_t number) {
 }
 
 void Rounds::answered(std::int64_t number, bool well) {
-  if (!well) recorder_.not_healthy(number);
+  if (!well) recorder_.twins().not_healthy(number);
   if (open_ && number == round_ && awaited_ > 0) --awaited_;
   const Kept* const round = kept(number);
   if (!round || round->with_update) return;

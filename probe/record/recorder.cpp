@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "probe/record/rows.h"
+#include "probe/record/unrepeatable.h"
 #include "probe/record/value_watch.h"
 #include "probe/tensor/sparse_values.h"
 
@@ -22,7 +23,7 @@ Recorder::~Recorder() = default;
 Step& Recorder::free_step() {
   for (const auto& step : all_)
     if (step.get() != before_ && std::find(kept_.begin(), kept_.end(), step.get()) == kept_.end()) {
-      for (record::TwinBatch& twin : twins_) twin.take_records(*step);
+      twins_.take_records(*step);
       return *step;
     }
   return *all_.emplace_back(std::make_unique<Step>());
@@ -30,7 +31,7 @@ Step& Recorder::free_step() {
 
 void Recorder::age(std::int64_t number) {
   if (current_) {
-    if (current_ != led_ && std::find(kept_.begin(), kept_.end(), current_) == kept_.end())
+    if (current_ != leads_.led() && std::find(kept_.begin(), kept_.end(), current_) == kept_.end())
       current_->let_go();
     if (!current_->ops.empty()) before_ = current_;
   }
@@ -56,9 +57,8 @@ void Recorder::forget_if_produced(const at::Tensor& tensor) {
 void Recorder::begin_step(std::int64_t number, bool watch) {
   const std::lock_guard lock(mutex_);
   put_on_tape();
-  const bool led = std::exchange(leading_, false);
-  if (led) led_ = into_;
-  if (led_ && led_ != into_) drop_lead();  // the step begins again
+  const bool led = leads_.step_begins();
+  if (leads_.led() && leads_.led() != into_) drop_lead();  // the step begins again
   age(number);
   current_ = into_ = &free_step();
   current_->clear();
@@ -116,7 +116,7 @@ bool Recorder::idle() {
 
 void Recorder::end_step(bool keep) {
   const std::lock_guard lock(mutex_);
-  if (current_ && current_->usable && keep && into_ == current_) settle_all();
+  if (current_ && current_->usable && keep && into_ == current_) record::settle_all(*current_);
   const bool was_recording = recording_;
   recording_ = updating_ = false;
   ops_between_ = 0;
@@ -128,7 +128,7 @@ void Recorder::end_step(bool keep) {
   }
   if (!current_ || std::find(kept_.begin(), kept_.end(), current_) != kept_.end()) return;
   if (!keep && leads_on()) {
-    led_ = current_;
+    leads_.goes_on(*current_);
     if (current_->watch) current_->watch->rest();
   } else if (keep && current_->usable && options_.keep_steps > 0) {
     kept_.push_back(current_);
@@ -147,20 +147,7 @@ void Recorder::release_values() {
 void Recorder::keep_healthy(std::int64_t number, const record::TwinNames& names) {
   const std::lock_guard lock(mutex_);
   if (!current_ || !current_->usable) return;
-  if (twins_[last_twin_].round() != current_->number) last_twin_ = 1 - last_twin_;
-  const ObserverPause pause;
-  const at::NoGradGuard no_grad;
-  try {
-    (void)twins_[last_twin_].keep(*current_, number, names);
-  } catch (const std::exception&) {  // no memory: there is no twin, and nothing else is affected
-    twins_[last_twin_].forget();
-  }
-}
-
-void Recorder::not_healthy(std::int64_t number) {
-  const std::lock_guard lock(mutex_);
-  for (record::TwinBatch& twin : twins_)
-    if (twin.round() == number) twin.forget();
+  twins_.keep(*current_, number, names);
 }
 
 void Recorder::let_go(std::int64_t number) {
@@ -180,14 +167,6 @@ std::uint32_t Recorder::slot_of(const at::Tensor& tensor) {
   return slot == record::SlotIndex::kMissing ? UINT32_MAX : slot;
 }
 
-std::vector<const record::TwinBatch*> Recorder::twins_before(std::int64_t number) const {
-  std::vector<const record::TwinBatch*> found;
-  for (const record::TwinBatch* twin : {&twins_[last_twin_], &twins_[1 - last_twin_]})
-    if (twin->round() >= 0 && twin->round() < number) found.push_back(twin);
-  if (found.size() == 2 && found[0]->round() < found[1]->round()) std::swap(found[0], found[1]);
-  return found;
-}
-
 Step* Recorder::find(std::int64_t number) {
   if (current_ && current_->usable && current_->number == number) return current_;
   for (Step* step : kept_)
@@ -204,10 +183,8 @@ std::vector<std::int64_t> Recorder::steps() const {
 }
 
 std::size_t Recorder::memory() const {
-  std::size_t all = 0;
+  std::size_t all = twins_.memory() + leads_.memory();
   for (const auto& step : all_) all += step->memory();
-  for (const record::TwinBatch& twin : twins_) all += twin.memory();
-  for (const Step& lead : leads_) all += lead.memory();
   if (tape_) all += tape_->memory();
   return all;
 }
@@ -233,7 +210,7 @@ SeenTensor Recorder::see(const at::Tensor& tensor) {
   if (current_ && current_->usable && current_->watch) {
     const std::uint32_t slot = current_->slots.find(tensor.storage().unsafeGetStorageImpl());
     if (slot != record::SlotIndex::kMissing) {
-      settle(slot);
+      record::settle(*current_, slot);
       const std::int32_t row = current_->watch->look_now(tensor, slot);
       if (tensor.is_cpu() && row != kNone)
         seen.stats = current_->watch->stats()[static_cast<std::size_t>(row)];
@@ -249,7 +226,7 @@ SeenTensor Recorder::see(const at::Tensor& tensor) {
 void Recorder::complete() {
   const std::lock_guard lock(mutex_);
   if (!current_ || !current_->usable) return;
-  settle_all();
+  record::settle_all(*current_);
   if (!current_->watch) return;
   current_->watch->look_at_unseen();
   current_->watch->flag_hidden_overflows();
@@ -306,40 +283,14 @@ bool Recorder::left_non_finite(std::size_t first, Phase phase) {
 
 std::vector<record::Survivor> Recorder::survivors(std::size_t first) {
   const std::lock_guard lock(mutex_);
-  std::vector<record::Survivor> found;
-  if (!current_ || !current_->usable) return found;
-  settle_all();
-  for (std::uint32_t i = 0; i < current_->slots.size(); ++i) {
-    const record::SlotRecord& slot = current_->slots[i];
-    if (slot.writer == UINT32_MAX || slot.writer < first || !slot.initialised ||
-        !at::isFloatingType(slot.type))
-      continue;
-    const auto memory = slot.storage.lock();
-    if (!memory || !memory->nbytes()) continue;
-    const auto elements = static_cast<std::int64_t>(memory->nbytes() / c10::elementSize(slot.type));
-    found.push_back({at::empty({0}, at::TensorOptions().dtype(slot.type).device(slot.device))
-                         .set_(c10::Storage(memory), 0, {elements}, {1}),
-                     slot.writer, !slot.produced});
-  }
-  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.op < b.op; });
-  return found;
-}
-
-at::Tensor Recorder::last_non_finite() {
-  const std::vector<record::Survivor> written = survivors(0);
-  for (auto each = written.rbegin(); each != written.rend(); ++each) {
-    // For one-byte formats LibTorch has only conversions.
-    const at::Tensor& all = each->memory;
-    const at::Tensor values = all.element_size() < 2 ? all.to(at::kFloat) : all;
-    const at::Tensor bad = at::logical_or(at::isnan(values), at::isposinf(values)).nonzero();
-    if (bad.numel() > 0) return all.select(0, bad.flatten()[0].item<std::int64_t>());
-  }
-  return {};
+  if (!current_ || !current_->usable) return {};
+  record::settle_all(*current_);
+  return record::survivors(*current_, first);
 }
 
 bool Recorder::holds_too_much() {
   record::Step& step = *current_;
-  if (step.kept_on_device > options_.hold_bytes) return true;
+  if (step.kept.on_device() > options_.hold_bytes) return true;
   if (step.held <= std::max(step.look_at, options_.hold_bytes)) return false;
   std::uint64_t alone = 0;
   for (std::uint32_t i = 0; i < step.slots.size(); ++i)
@@ -364,6 +315,12 @@ void Recorder::let_go_of_the_past() {
   if (alone <= options_.hold_after_bytes) return;
   for (Step* step : kept_) step->let_go();
   kept_.clear();
+}
+
+void Recorder::call_in(const c10::StorageImpl* storage) {
+  const at::NoGradGuard no_grad;
+  for (const auto& step : all_)
+    if (std::string lost = step->kept.call_in(storage); !lost.empty()) step->notes.push_back(std::move(lost));
 }
 
 void Recorder::on_error(const char* what) {

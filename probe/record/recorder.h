@@ -41,11 +41,13 @@
 #include "probe/observe/observer.h"
 #include "probe/record/device_copies.h"
 #include "probe/record/early_copies.h"
+#include "probe/record/leads.h"
 #include "probe/record/open_overflows.h"
 #include "probe/record/range_watch.h"
 #include "probe/record/step.h"
+#include "probe/record/survivors.h"
 #include "probe/record/tape.h"
-#include "probe/record/twin.h"
+#include "probe/record/twins.h"
 
 namespace nanquest {
 
@@ -72,23 +74,6 @@ struct SeenTensor {
                                   ///< instead
 };
 
-namespace record {
-
-/// What leads to a step is recorded as long as it has no more ops and keeps no more bytes alive: a longer
-/// stretch is an evaluation, or a loader. After such a one none is recorded for so many updates.
-inline constexpr std::size_t kMostLeadOps = 512;
-inline constexpr std::uint64_t kMostLeadBytes = std::uint64_t{64} << 20;
-inline constexpr int kNoLeadsAfter = 32;
-
-/// Memory that a step wrote and that is still there.
-struct Survivor {
-  at::Tensor memory;     ///< all of it, without dimensions
-  std::uint32_t op = 0;  ///< that wrote it last
-  bool outside = false;  ///< it was there before the step
-};
-
-}  // namespace record
-
 /// Records ops into steps. Begun, ended and asked on one thread; ops may come from its autograd threads as
 /// well.
 class Recorder : public OpSink {
@@ -114,17 +99,14 @@ class Recorder : public OpSink {
   /// become invalid. Later steps have to allocate again.
   void release_values();
 
-  /// The running step is finite so far: copies what it has read from outside, for comparison with a later bad
-  /// step (twin.h). `number` is the program's. At most `record::kTwinBytes` are held for each of two steps.
+  /// The running step is finite so far: keeps it as one of the twins.
   void keep_healthy(std::int64_t number, const record::TwinNames& names);
-  /// The step with this number was not healthy after all.
-  void not_healthy(std::int64_t number);
+  /// The last healthy steps, for comparison with a later bad step.
+  record::Twins& twins() { return twins_; }
   /// A kept step is not needed any more: frees what it holds.
   void let_go(std::int64_t number);
   /// Slot of a tensor in the running step; UINT32_MAX if it has none.
   std::uint32_t slot_of(const at::Tensor& tensor);
-  /// The healthy steps that are kept and came before this one, latest first.
-  std::vector<const record::TwinBatch*> twins_before(std::int64_t number) const;
 
   /// The program gives this tensor, which an op of the step made, to its model: from its next use on it
   /// counts as memory from outside, unless it depends on the output of a module.
@@ -137,8 +119,7 @@ class Recorder : public OpSink {
   /// Whether an op of the step that runs, or has just ended, wrote to this storage, the last one not before
   /// op `first`.
   bool wrote(const c10::StorageImpl* storage, std::size_t first = 0);
-  /// All memory of floating-point values whose last write was by op `first` of the step that runs or a later
-  /// one, and that somebody still has, in the order of these writes.
+  /// What survives of the step that runs (survivors.h), from op `first` on.
   std::vector<record::Survivor> survivors(std::size_t first);
   /// Whether any output of a module in the running step is still alive.
   bool left_something();
@@ -149,9 +130,6 @@ class Recorder : public OpSink {
   /// For a watched step that is running: the non-finite values that ops from `first` on, in this phase, left
   /// in memory that is still alive. Waits for the device.
   bool left_non_finite(std::size_t first, Phase phase);
-  /// The first NaN or +Inf (-Inf is often meant) among what the step wrote last and what is still alive: that
-  /// element, without dimensions. Undefined if there is none. Reads all of it.
-  at::Tensor last_non_finite();
 
   /// The running step has passed its gate; its update is next. `loss` (may be undefined) is what was taken as
   /// its loss. Used by the tape only.
@@ -161,7 +139,7 @@ class Recorder : public OpSink {
   /// is dropped at the next update. Large memory that it overwrites is not copied.
   void updated();
   /// What was recorded by itself before the running step; null if there is nothing, or not all of it.
-  record::Step* lead() { return led_; }
+  record::Step* lead() { return leads_.led(); }
   /// Something happened that is not recorded: what is on the tape can no longer be used (Tape::cut).
   void cut_tape(const std::string& why, bool every_step = true);
   /// The tape; null if there is none.
@@ -226,7 +204,6 @@ class Recorder : public OpSink {
   void end_tape(const std::string& why, bool every_step = true);
   /// The step is over, or no longer available: what runs until the next step goes onto the tape only.
   void record_between();
-  void begin_lead();
   /// Whether the running step, which is about to be dropped, leads to the next one: it recorded what ran
   /// after its update, and what that overwrote is not much.
   bool leads_on() const;
@@ -235,17 +212,8 @@ class Recorder : public OpSink {
   void share_stack(const Frame& frame, std::unique_lock<std::mutex>& lock);
   void record_output(const OpTraits& op, Frame& frame, ReturnKind kind, const at::Tensor& tensor);
   void record_written(const OpTraits& op, Frame& frame, const at::Tensor& tensor);
-  /// The result of a collective is kept when the program has waited for it.
-  void keep_later(Frame& frame, const at::Tensor& tensor, std::uint32_t slot, std::uint32_t token,
-                  bool argument);
   bool is_inside_collective() const;
-  bool finishes_collective(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) const;
-  bool draws_on_device(const record::OpRecord& op) const;
-  void keep_values(const Frame& frame, c10::ArrayRef<const c10::IValue> outputs);
-  /// … which is known when an op reads it: its values are kept now.
-  void settle(std::uint32_t slot);
-  void settle_all();
-  /// This storage is about to be overwritten; steps may hold values in it (lent.h).
+  /// This storage is about to be overwritten; steps may hold values in it (KeptOutputs::lend).
   void call_in(const c10::StorageImpl* storage);
   void late_write(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs);
 
@@ -254,13 +222,9 @@ class Recorder : public OpSink {
   std::vector<std::unique_ptr<record::Step>> all_;
   std::vector<record::Step*> kept_;  // oldest first
   record::Step* current_ = nullptr;
-  record::Step between_;   // what runs between two steps, for the tape
-  record::Step leads_[2];  // the same without a tape: the last one, and the one before as its template
-  int last_lead_ = 0;
-  bool leading_ = false;          // ops go there
-  int no_leads_ = 0;              // for so many updates, since the last one was too long
-  record::Step* led_ = nullptr;   // one of them, or the step before, as it led to the current step
-  record::Step* into_ = nullptr;  // where ops go: `current_` or `between_`
+  record::Step between_;          // what runs between two steps, for the tape
+  record::Leads leads_;           // the same without a tape
+  record::Step* into_ = nullptr;  // where ops go: `current_`, `between_` or a stretch of `leads_`
   bool put_ = false;              // already on the tape
   std::unique_ptr<record::Tape> tape_;
   record::Step* before_ = nullptr;  // recorded before the current one: its records are the template
@@ -270,9 +234,7 @@ class Recorder : public OpSink {
   record::UpdateCost update_cost_;
   record::DeviceCopies device_copies_;  // what the op that begins overwrites …
   record::EarlyCopies early_copies_;    // … and what later ops of the step overwrite, outside its update
-  record::TwinBatch twins_[2];          // the file of a step may be written when the next one is known to be
-                                        // finite
-  int last_twin_ = 0;
+  record::Twins twins_;
   record::RangeWatch range_watch_;
   record::OpenOverflows open_overflows_;
   std::vector<std::vector<at::Tensor>> spare_;  // for frames

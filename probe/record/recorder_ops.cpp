@@ -5,7 +5,6 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "probe/observe/draws.h"
 #include "probe/observe/process_groups.h"
@@ -13,9 +12,10 @@
 #include "probe/record/recorder.h"
 #include "probe/record/recorder_frame.h"
 #include "probe/record/rows.h"
+#include "probe/record/same_call.h"
 #include "probe/record/timed.h"
-#include "probe/record/token_pair.h"
 #include "probe/record/tokens.h"
+#include "probe/record/unrepeatable.h"
 #include "probe/record/value_watch.h"
 #include "probe/tensor/each_tensor.h"
 #include "probe/tensor/sparse_values.h"
@@ -61,30 +61,6 @@ bool arrives_later(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) 
 }
 
 constexpr char kEndOfBackward[] = "end of the backward pass";
-
-bool same_arguments(const OpRecord& a, const Words& words_a, const OpRecord& b, const Words& words_b,
-                    bool slots_may_differ) {
-  if (a.argument_words != b.argument_words) return false;
-  if (std::memcmp(words_a.at(a.first_argument), words_b.at(b.first_argument),
-                  a.argument_words * sizeof(std::uint64_t)) == 0)
-    return true;
-  // Number arguments of an optimizer's ops change with the learning rate and with time.
-  const bool updates = a.phase == Phase::optimizer;
-  if (!(updates || slots_may_differ) || a.argument_tokens != b.argument_tokens) return false;
-  record::TokenPair pair(words_a, a.first_argument, words_b, b.first_argument);
-  for (std::uint32_t i = 0; i < a.argument_tokens; ++i)
-    if (const auto token = pair.next(/*numbers_may_differ=*/updates, slots_may_differ);
-        !token || token->shift != 0)
-      return false;
-  return true;
-}
-
-/// Whether two ops were called from the same line, as far as that can be told cheaply.
-bool same_place(const OpRecord& a, const Words& words_a, const OpRecord& b, const Words& words_b,
-                bool slots_may_differ) {
-  return a.traits == b.traits && a.module == b.module && a.node == b.node && a.micro_batch == b.micro_batch &&
-         a.phase == b.phase && same_arguments(a, words_a, b, words_b, slots_may_differ);
-}
 
 }  // namespace
 
@@ -174,7 +150,7 @@ void Recorder::share_stack(const Frame& frame, std::unique_lock<std::mutex>& loc
     return;
   }
   if (step.stacks.size() <= op) step.stacks.resize(op + 1);
-  const record::Step* const before = leading_ ? &leads_[1 - last_lead_] : before_;
+  const record::Step* const before = leads_.running() ? &leads_.before() : before_;
   // Where steps make more or fewer passes than the one before, their backward passes are compared from their
   // beginning: all of it was called from one place.
   std::uint32_t like = op;
@@ -183,7 +159,7 @@ void Recorder::share_stack(const Frame& frame, std::unique_lock<std::mutex>& loc
     if (before && before->backward_at != UINT32_MAX) like = before->backward_at + (op - step.backward_at);
   }
   if (before && like < std::min(before->ops.size(), before->stacks.size()) && before->stacks[like] &&
-      same_place(step.ops[op], step.words, before->ops[like], before->words, /*slots_may_differ=*/like != op)) {
+      same_call(step, op, *before, like)) {
     step.stacks[op] = before->stacks[like];
     return;
   }
@@ -255,22 +231,6 @@ bool Recorder::is_inside_collective() const {
          torch::autograd::get_current_graph_task_id() == -1;
 }
 
-/// Waiting for a collective may copy the result from the process group's own memory to its target (gloo's
-/// reduce_scatter). The step sees that source memory for the first time, and it is then written to the
-/// collective's output.
-bool Recorder::finishes_collective(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) const {
-  const record::Step& step = *into_;
-  if (step.late.empty() || !op.moves || !inputs[0].isTensor() || !inputs[1].isTensor()) return false;
-  const at::Tensor &to = inputs[0].toTensor(), &from = inputs[1].toTensor();
-  if (!to.defined() || !from.defined() || !can_record(to) || !can_record(from)) return false;
-  const std::uint32_t target = step.slots.find(to.storage().unsafeGetStorageImpl());
-  const std::uint32_t source = step.slots.find(from.storage().unsafeGetStorageImpl());
-  return std::any_of(step.late.begin(), step.late.end(), [&](const record::LateOutput& late) {
-    return late.slot == target && source >= late.known &&
-           (source == record::SlotIndex::kMissing || !step.slots[source].produced);
-  });
-}
-
 std::unique_ptr<OpFrame> Recorder::on_start(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) {
   std::unique_lock lock(mutex_);
   if (!recording_ || into_ != current_) {
@@ -278,15 +238,15 @@ std::unique_ptr<OpFrame> Recorder::on_start(const OpTraits& op, c10::ArrayRef<co
     if (++ops_between_ % kLookEvery == 0) let_go_of_the_past();
     if (!recording_) return nullptr;
   }
-  if (leading_) {
-    const bool too_long = into_->ops.size() >= record::kMostLeadOps || into_->held > record::kMostLeadBytes;
-    if (too_long) no_leads_ = record::kNoLeadsAfter;
+  if (leads_.running()) {
+    const bool too_long = leads_.too_long();
+    if (too_long) leads_.rest();
     if (too_long || current_phase() == Phase::optimizer) {  // the turn of another optimizer
       drop_lead();
       return nullptr;
     }
   }
-  if (is_inside_collective() || finishes_collective(op, inputs)) return nullptr;
+  if (is_inside_collective() || finishes_collective(*into_, op, inputs)) return nullptr;
   if (into_ != current_ && into_->ops.size() >= options_.max_ops) {
     end_tape("between two steps more than " + std::to_string(options_.max_ops) + " operations ran");
     return nullptr;
@@ -297,7 +257,7 @@ std::unique_ptr<OpFrame> Recorder::on_start(const OpTraits& op, c10::ArrayRef<co
   }
   const Timed timed(updating_ ? &update_cost_.seconds : nullptr);
   std::unique_ptr<Frame> frame = add_op(op, inputs);
-  if (options_.stacks && (into_ == current_ || leading_)) share_stack(*frame, lock);
+  if (options_.stacks && (into_ == current_ || leads_.running())) share_stack(*frame, lock);
   return frame;
 }
 
@@ -353,7 +313,7 @@ void Recorder::record_output(const OpTraits& op, Frame& frame, ReturnKind kind, 
   put_tensor(step.words, t, slot, fresh ? record::kNewMemory : 0);
   if (frame.watched) frame.watched->made.returned.push_back(fresh ? t : at::Tensor());
   if (fresh && op.collective && into_ == current_)
-    keep_later(frame, t, slot, token, /*argument=*/false);
+    keep_later(step, frame.op, t, slot, token, /*argument=*/false);
   else if (fresh && frame.watched && !(frame.arrives_later && t.is_cpu()))
     step.watch->wrote(op, *frame.watched, t, slot, token, static_cast<int>(record.outputs) - 1);
   if (fresh) ++record.fresh;
@@ -384,7 +344,7 @@ void Recorder::record_written(const OpTraits& op, Frame& frame, const at::Tensor
   const std::uint32_t token = step.words.size();
   put_tensor(step.words, t, slot, 0);
   if (op.collective && into_ == current_) {
-    keep_later(frame, t, slot, token, /*argument=*/true);
+    keep_later(step, frame.op, t, slot, token, /*argument=*/true);
   } else {
     // A late write can't be told from writes of others.
     if (frame.arrives_later && t.is_cpu()) written.shared = false;
@@ -424,9 +384,9 @@ void Recorder::on_end(const OpTraits& op, OpFrame& base, c10::ArrayRef<const c10
     record.returned_nothing = outputs.empty();
     record.ended = true;
     if (tape_ && tape_->running()) note_for_tape(op, frame, outputs);
-    if ((record.opaque || op.unknown_elsewhere || draws_on_device(record) || needs_its_device(op)) &&
+    if ((record.opaque || op.unknown_elsewhere || draws_on_device(step, record) || needs_its_device(op)) &&
         !op.collective && into_ == current_)
-      keep_values(frame, outputs);
+      keep_outputs(step, frame.op, frame.known, outputs, frame.written);
     if (frame.watched)
       step.watch->after_op(op, *frame.watched, frame.op);
     else if (range_watch_.wants(record))

@@ -10,6 +10,7 @@
 #include "probe/record/rows.h"
 #include "probe/record/timed.h"
 #include "probe/record/tokens.h"
+#include "probe/record/unrepeatable.h"
 #include "probe/tensor/each_tensor.h"
 #include "probe/tensor/parallel.h"
 #include "probe/tensor/tensor_scan.h"
@@ -71,7 +72,7 @@ std::uint32_t Recorder::outside_or_known(const at::Tensor& tensor, bool blind, b
     record.bytes = std::max<std::uint64_t>(record.bytes, storage.nbytes());
     if (awaits) return slot;  // it reads nothing yet
     if (record.late) {
-      settle(slot);
+      settle(step, slot);
       if (record.shared) record.shared_hash = hash_of_storage(storage);
     }
     if (!blind && (!record.initialised || written_by_others(record, storage))) {
@@ -85,7 +86,7 @@ std::uint32_t Recorder::outside_or_known(const at::Tensor& tensor, bool blind, b
   SlotRecord& record = step.slots[slot];
   if (record.first_bytes == 0) return slot;
   if (tape_) tape_->read(tensor, record);
-  if (into_ != current_ && !leading_) return slot;  // the tape has read it
+  if (into_ != current_ && !leads_.running()) return slot;  // the tape has read it
   record.shared = may_be_shared(tensor, step.watch != nullptr);
   if (record.shared) record.shared_hash = hash_of_storage(storage);
   if (storage.device().is_cpu() && (record.first_bytes <= record::kCopyAtOnce || record.shared)) {
@@ -131,7 +132,7 @@ bool Recorder::overwrites_unread(const OpTraits& op, const at::Tensor& tensor, s
 void Recorder::about_to_write(record::Step& step, std::uint32_t slot) {
   SlotRecord& record = step.slots[slot];
   if (!record.live) return;
-  if (leading_ && &step == into_) {
+  if (leads_.running() && &step == into_) {
     record.lost = true;
     record.live = {};
     record.version = {};

@@ -1,9 +1,6 @@
 // Recorder: what goes onto the tape besides the ops of steps, and where the update of a step ends.
 #include <ATen/ATen.h>
 
-#include <algorithm>
-#include <utility>
-
 #include "probe/record/recorder.h"
 #include "probe/record/recorder_frame.h"
 #include "probe/record/rows.h"
@@ -82,30 +79,10 @@ void Recorder::passed_gate(const record::GateNote& note, const at::Tensor& loss)
   into_->marks.push_back(mark);
 }
 
-void Recorder::begin_lead() {
-  drop_lead();
-  if (no_leads_ > 0 && --no_leads_ > 0) return;
-  last_lead_ = 1 - last_lead_;
-  record::Step& lead = leads_[last_lead_];
-  lead.clear();
-  lead.usable = true;
-  lead.number = current_->number;
-  lead.updated_at = 0;
-  into_ = &lead;
-  recording_ = leading_ = true;
-}
-
 void Recorder::drop_lead() {
-  if (std::exchange(leading_, false)) {
-    recording_ = false;
-    into_ = current_;
-  }
-  leads_[last_lead_].let_go();
-  if (led_ && led_ != &leads_[last_lead_] && std::find(kept_.begin(), kept_.end(), led_) == kept_.end()) {
-    led_->let_go();
-    led_->values.release();
-  }
-  led_ = nullptr;
+  if (!leads_.drop(kept_)) return;
+  recording_ = false;
+  into_ = current_;
 }
 
 bool Recorder::leads_on() const {
@@ -115,10 +92,15 @@ bool Recorder::leads_on() const {
 
 void Recorder::updated() {
   const std::lock_guard lock(mutex_);
-  if (recording_ && into_ && into_ == current_)
+  if (recording_ && into_ && into_ == current_) {
     current_->updated_at = static_cast<std::uint32_t>(current_->ops.size());
-  else if (options_.lead && !recording_ && !tape_ && current_ && error_.empty())
-    begin_lead();
+  } else if (options_.lead && !recording_ && !tape_ && current_ && error_.empty()) {
+    drop_lead();
+    if (record::Step* lead = leads_.begin(current_->number)) {
+      into_ = lead;
+      recording_ = true;
+    }
+  }
   if (!tape_ || !tape_->running() || !into_ || !recording_) return;
   TapeMark mark;
   mark.op = static_cast<std::uint32_t>(into_->ops.size());

@@ -28,14 +28,13 @@ void Step::let_go() {
   values.clear();
   host_writes.clear();
   generators.clear();
-  opaque.clear();
-  lent.clear();
+  kept.clear();
   late.clear();
   nodes.clear();
   reads.clear();
   marks.clear();
   notes.clear();
-  held = look_at = opaque_bytes = kept_on_device = 0;
+  held = look_at = 0;
 }
 
 void Step::clear() {

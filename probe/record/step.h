@@ -15,7 +15,7 @@
 #include "probe/observe/op_traits.h"
 #include "probe/record/arena.h"
 #include "probe/record/generators.h"
-#include "probe/record/lent.h"
+#include "probe/record/kept_outputs.h"
 #include "probe/record/slots.h"
 #include "probe/record/stacks.h"
 #include "probe/record/words.h"
@@ -65,19 +65,6 @@ struct MadeNode {
   std::uint32_t at, writer;
   std::uint64_t thread;
   std::int64_t sequence;
-};
-
-/// Which output of an op is kept: its number among the returned values, or in the op's written range.
-struct OutputPlace {
-  std::uint32_t op, number;
-  bool written;  ///< a written argument
-};
-
-/// A result of an op that may not be repeatable: a copy, or lent.
-struct OpaqueOutput {
-  OutputPlace place;
-  at::Tensor value;
-  std::uint64_t hash = 0;  ///< hash of samples of its bytes, for values that may repeat; otherwise 0
 };
 
 /// What a collective writes, complete only after the program has waited for it.
@@ -139,11 +126,9 @@ struct Step {
   ValueArena values;
   std::vector<HostWrite> host_writes;
   std::vector<GeneratorState> generators;
-  std::vector<OpaqueOutput> opaque;
-  Lent lent;  ///< those of `opaque` that are not copies
+  KeptOutputs kept;  ///< of ops that may not be repeatable (unrepeatable.h)
   std::vector<LateOutput> late;
-  std::uint64_t opaque_bytes = 0, kept_on_device = 0;  ///< bytes of `opaque`, in all and in a device's memory
-  std::vector<MadeNode> nodes;                         ///< those that OpRecord::made does not show
+  std::vector<MadeNode> nodes;  ///< those that OpRecord::made does not show
   std::vector<std::shared_ptr<Stack>>
       stacks;  ///< per op; entries past the last op are left over from an earlier step
   std::vector<HostRead> reads;

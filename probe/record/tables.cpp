@@ -46,13 +46,11 @@ void StepTables::build(const StepNames& names) {
   if (&step_ == recorder_.current()) recorder_.complete();
   if (step_.watch) recording.doc.stats = step_.watch->stats();
   recording.doc.basis = step_.watch ? "every_output" : "survivors";
-  if (std::string lost = step_.lent.call_in_all(step_.opaque); !lost.empty())
+  if (std::string lost = step_.kept.call_in_all(); !lost.empty())
     step_.notes.push_back(std::move(lost));
   recording.notes = step_.notes;
   add_slots();
-  // Ops of several threads do not end in the order in which they begin.
-  std::stable_sort(step_.opaque.begin(), step_.opaque.end(),
-                   [](const auto& a, const auto& b) { return a.place.op < b.place.op; });
+  step_.kept.sort();
   for (std::uint32_t i = 0; i < step_.ops.size(); ++i) add_op(i);
   (void)settle_phases(recording.doc);
 }

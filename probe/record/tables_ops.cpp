@@ -191,8 +191,9 @@ void StepTables::add_op(std::uint32_t index) {
     forward_ops_.try_emplace(sequence_key(record.made_by, record.made), row);
   }
   add_nodes(index, /*of_arguments=*/false);
-  while (next_opaque_ < step_.opaque.size() && step_.opaque[next_opaque_].place.op == index) {
-    const record::OpaqueOutput& output = step_.opaque[next_opaque_++];
+  const std::vector<record::OpaqueOutput>& kept = step_.kept.outputs();
+  while (next_opaque_ < kept.size() && kept[next_opaque_].place.op == index) {
+    const record::OpaqueOutput& output = kept[next_opaque_++];
     const std::string path = opaque_path(
         row, std::string(output.place.written ? "w" : "").append(std::to_string(output.place.number)));
     recording.data.emplace_back(path, output.value.to(at::kCPU));

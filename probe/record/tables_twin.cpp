@@ -110,7 +110,7 @@ bool StepTables::add_twin(const TwinBatch& twin) {
 
 void StepTables::add_twin() {
   const at::NoGradGuard no_grad;
-  for (const TwinBatch* twin : recorder_.twins_before(step_.number))
+  for (const TwinBatch* twin : recorder_.twins().before(step_.number))
     if (add_twin(*twin)) return;
 }
 

@@ -31,7 +31,7 @@ TEST(LentOnADevice, AMaskIsNotCopiedUntilSomebodyWritesThere) {
   reset_counters();
   const at::Tensor mask = std::get<1>(at::native_dropout(x, 0.5, true));
   EXPECT_EQ(asked(), alone);
-  const auto& kept = recorder.current()->opaque;
+  const auto& kept = recorder.current()->kept.outputs();
   ASSERT_EQ(kept.size(), 1u);
   EXPECT_TRUE(kept[0].value.is_alias_of(mask));
   const at::Tensor drawn = mask.cpu();

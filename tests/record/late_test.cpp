@@ -167,10 +167,10 @@ TEST(Lent, IsCopiedBeforeALaterStepWritesThere) {
     gradient = brought();
     (void)gradient.sum();
   });
-  const float* const memory = run.recorder.find(0)->opaque.at(0).value.const_data_ptr<float>();
+  const float* const memory = run.recorder.find(0)->kept.outputs().at(0).value.const_data_ptr<float>();
   EXPECT_EQ(memory, gradient.const_data_ptr<float>()) << "it is copied though nobody writes there";
   run.step([&] { gradient.zero_(); });
-  EXPECT_NE(run.recorder.find(0)->opaque.at(0).value.const_data_ptr<float>(), memory);
+  EXPECT_NE(run.recorder.find(0)->kept.outputs().at(0).value.const_data_ptr<float>(), memory);
   run.step([&] { (void)gradient.sum(); });
   expect_sevens(kept_of(run.of(0)), 1);
 }

@@ -78,7 +78,7 @@ void train_step(TinyNet& net, Recorder& trace, std::int64_t number) {
   counting = true;
   trace.keep_healthy(number, names);
   counting = false;
-  EXPECT_EQ(trace.twins_before(number + 1).front()->round(), number);
+  EXPECT_EQ(trace.twins().before(number + 1).front()->round(), number);
   trace.begin_update(true);
   {
     const PhaseScope phase(Phase::optimizer);
