@@ -25,7 +25,7 @@ void AttachSession::start_step() {
   look_between(pending_);
   if (machine_.stage() == StepMachine::Stage::by_hand) {  // the end of the update was not reported
     if (rounds_) rounds_->recorder().updated();
-    step_was_timed();
+    note_costs();
     remember_damage();
     write_recording(pending_);
     undo_.forget();
@@ -139,7 +139,7 @@ StepAnswer AttachSession::after_update() {
     if (!trace_.samples) trace_.samples = sample_ids_;
     sample_ids_.clear();
     machine_.update_ends();
-    step_was_timed();
+    note_costs();
     hear(Hear::come);
   });
   return answer;

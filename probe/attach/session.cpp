@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <functional>
@@ -49,7 +50,8 @@ AttachSession::AttachSession(AttachOptions options, RunLog log)
                       .muted = options_.muted,
                       .election = {.from_ranks = options_.few_files_from}}),
       ranges_(ranges_path(options_.probe.run_dir, options_.probe.rank), options_.probe.resume),
-      spacing_(options_.watch_percent) {}
+      watched_steps_(options_),
+      excursions_(options_) {}
 
 Result<std::unique_ptr<AttachSession>> AttachSession::start(
     AttachOptions options, const std::function<OpSink&(AttachSession&)>& front) {
@@ -109,7 +111,7 @@ void AttachSession::safely(const char* doing, const std::function<void()>& work)
 
 void AttachSession::always(const char* doing, const std::function<void()>& work) {
   const ObserverPause pause;
-  const OwnTime::Inside inside(own_);
+  const OwnTime::Inside inside(watched_steps_.own_time());
   Facts failed = attempt(doing, work);
   if (failed.empty()) return;
   trouble_ = std::move(failed);
@@ -147,18 +149,18 @@ void AttachSession::graph_ran() {
 
 void AttachSession::new_trace() {
   history_.step_starts();
-  own_.begins(step());
+  watched_steps_.step_begins(step());
   close_trace();
   batch_.clear();
   if (!rounds_ || machine_.paused()) return;
   machine_.record_opens();
   results_ = {};
   if (options_.audit > 0 && is_on_device()) options_.audit = 0;  // a CPU does not have its kernels
-  if (audited()) options_.record_steps.insert(step());
-  trace_ = {.watched = watching()};
-  if (trace_.watched && options_.probe.level == Level::trace) own_.drops();
+  if (watched_steps_.audits(step())) options_.record_steps.insert(step());
+  trace_ = {.watched = watched_steps_.watches(step(), writer_.last_step()) ||
+                       rounds_->recorder().asks_for_watching()};
   if (!trace_.watched) release_spare_copies();
-  time_step();
+  watched_steps_.record_begins(step(), trace_.watched, tensors_.devices());
   rounds_->begin(trace_.watched);
 }
 
@@ -171,6 +173,22 @@ void AttachSession::close_trace() {
 
 std::int64_t AttachSession::standing_bytes() const {
   return rounds_ ? static_cast<std::int64_t>(rounds_->recorder().memory()) : 0;
+}
+
+bool AttachSession::is_on_device() {
+  const std::vector<at::Device>& devices = tensors_.devices();
+  return std::any_of(devices.begin(), devices.end(), [](at::Device d) { return !d.is_cpu(); });
+}
+
+void AttachSession::note_costs() {
+  if (const auto costs = watched_steps_.update_made(step(), machine_.reported()))
+    history_.costs(costs->own, costs->watching);
+}
+
+int AttachSession::watch_wanted() {
+  int wanted = 0;
+  safely("how often steps are watched", [&] { wanted = watched_steps_.wanted(); });
+  return wanted;
 }
 
 Status AttachSession::finish(const std::string& outcome) {
@@ -191,8 +209,7 @@ Status AttachSession::finish(const std::string& outcome) {
 
 std::unique_ptr<OpFrame> AttachSession::on_start(const OpTraits& op,
                                                  c10::ArrayRef<const c10::IValue> inputs) {
-  std::optional<OwnTime::Inside> inside;
-  if (own_.measuring()) inside.emplace(own_);
+  const auto inside = watched_steps_.inside();
   if (machine_.blind() || forked.load(std::memory_order_relaxed)) return nullptr;
   if (machine_.may_be_by_hand() && !followed_) hand_written(op, inputs);
   if (machine_.on_record() && machine_.stage() == StepMachine::Stage::updated &&
@@ -207,8 +224,7 @@ std::unique_ptr<OpFrame> AttachSession::on_start(const OpTraits& op,
 }
 
 void AttachSession::on_end(const OpTraits& op, OpFrame& frame, c10::ArrayRef<const c10::IValue> outputs) {
-  std::optional<OwnTime::Inside> inside;
-  if (own_.measuring()) inside.emplace(own_);
+  const auto inside = watched_steps_.inside();
   if (rounds_) rounds_->recorder().on_end(op, frame, outputs);
   if (machine_.on_record()) results_.note(outputs);
 }

@@ -21,20 +21,23 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "probe/attach/awaited.h"
 #include "probe/attach/derivatives.h"
+#include "probe/attach/excursions.h"
 #include "probe/attach/formats.h"
 #include "probe/attach/losses.h"
+#include "probe/attach/options.h"
 #include "probe/attach/owner.h"
 #include "probe/attach/pass_results.h"
 #include "probe/attach/program_tensors.h"
 #include "probe/attach/rounds.h"
+#include "probe/attach/step_answer.h"
 #include "probe/attach/step_undo.h"
+#include "probe/attach/watched_steps.h"
 #include "probe/base/result.h"
 #include "probe/nanquest.h"
 #include "probe/observe/observer.h"
@@ -43,62 +46,14 @@
 #include "probe/step/forecast.h"
 #include "probe/step/incident_writer.h"
 #include "probe/step/judge.h"
-#include "probe/step/own_time.h"
 #include "probe/step/range_record.h"
 #include "probe/step/run_log.h"
 #include "probe/step/state_check.h"
-#include "probe/step/step_clock.h"
 #include "probe/step/step_machine.h"
 #include "probe/step/update_risk.h"
-#include "probe/step/watch_spacing.h"
 #include "probe/trace/flow.h"
 
 namespace nanquest::attach {
-
-/// Settings of a session. They have no defaults here: parse_options (options.h) wants every one of them, and
-/// the table of the Python package has the defaults. A session that is made without them does the least.
-struct AttachOptions {
-  ProbeOptions probe;           ///< run directory, level, rank, …
-  int watch_first = 0;          ///< level trace: this many first steps are scanned as at level watch
-  int watch_every = 0;          ///< … and then one in this many; 0 = none; below 0: as many as …
-  int watch_percent = 0;        ///< … this share of the training time pays for
-  int watch_after = 0;          ///< … and this many after an incident
-  int keep_steps = 0;           ///< level trace: steps kept with what their updates overwrote; 0 = none
-  int keep_percent = 0;         ///< … as long as it takes at most this share of the training time
-  int keep_memory_percent = 0;  ///< … and this share of the free memory
-  int tape = 0;  ///< at least this many steps stay in an unbroken record (probe/record/tape.h); 0 = none
-  std::string tape_folder;  ///< folder for its large values, as files instead of memory; "": memory only
-  std::set<std::int64_t> record_steps;  ///< steps that are saved, good or bad, as the level records them
-  int audit = 0;  ///< every so many steps one is watched and saved for an audit; 0 = none
-  bool forecast = false;                ///< report places that are about to leave their format's range
-  std::uint64_t max_disk = 0;  ///< bytes that files of this rank's steps may take together; 0 = no bound
-  std::set<std::pair<std::string, std::string>> muted;  ///< op and module of culprits that are not reported
-  int few_files_from = 0;  ///< from this many ranks on, only selected ranks write whole files; 0 = all write
-  /// What follows a finite step far out of its run's band (RunBand). `stop` is left to the caller.
-  enum class OnSpike : std::uint8_t { off, record, skip, stop } on_spike = OnSpike::off;
-  bool skip_bad_updates = false;  ///< ask the caller to skip the optimizer's update
-  /// On a device, updates do not wait for the gate; its answer is taken when the device has it.
-  bool gate_later = false;
-  bool gate_withholds = false;  ///< … as long as the device leaves a bad update out by itself
-};
-
-/// What a boundary of a step reports (a pass begins, an update begins, it is over).
-struct StepAnswer {
-  Gate gate = Gate::ok;
-  std::int64_t step = 0;        ///< the step, if there is something to skip
-  bool skip = false;            ///< the update should not be made (for a step that was given up: it was not)
-  bool gradients_bad = false;   ///< the gradients hold NaN or Inf, which under data parallelism every rank
-                                ///< sees
-  bool scale_overflow = false;  ///< the loss scale is too high, whatever else is bad
-  bool withheld = false;        ///< the device has left the update of this earlier step out
-  bool incident = false;        ///< something was found; see `told`
-  bool stops = true;            ///< an incident at which the program may be ended, if so configured
-  bool spike = false;           ///< something new about a finite step far out of its band; see `told`
-  bool spiking = false;         ///< this step is outside its band, new or not
-  bool forecast = false;        ///< a place is about to leave its format's range; see `told`
-  Facts told;                   ///< what there is to say (text_of makes a line of it)
-  std::string file;             ///< the incident's snapshot, "" if none was written
-};
 
 class AttachSession : public OpSink {
  public:
@@ -244,7 +199,7 @@ class AttachSession : public OpSink {
   /// Ranks that train together watch the same steps. One of them asks how often (one step in how many; 0:
   /// there is nothing to agree on) and tells the others, and all say from which step on that counts.
   int watch_wanted();
-  void watch_from(std::int64_t step, std::int64_t every);
+  void watch_from(std::int64_t first, std::int64_t every) { watched_steps_.from(step(), first, every); }
 
   /// Asks for a file of the running step (between two steps: of the next one). False at level guard, which
   /// records nothing.
@@ -255,7 +210,7 @@ class AttachSession : public OpSink {
 
   int incidents() const { return writer_.count(); }
   /// Those of them that are finite: spikes, and a loss that left its band for good.
-  int spikes() const { return spikes_; }
+  int spikes() const { return excursions_.count(); }
   /// Incidents that were only counted, as they were like the one before.
   int repeated() const { return writer_.repeated(); }
   /// Muted incidents, not reported (AttachOptions::muted).
@@ -316,17 +271,10 @@ class AttachSession : public OpSink {
   void take_over_name(const at::Tensor& tensor);
   /// The program updates its weights itself, from this op of the running step on.
   void updated_by_hand(std::size_t first_op);
-  bool watching() const;
   /// Whether weights lie on a device.
   bool is_on_device();
-  /// Whether the running step is one of those that are saved for an audit.
-  bool audited() const { return options_.audit > 0 && step() > 0 && step() % options_.audit == 0; }
-  /// Whether it is measured how often steps are watched.
-  bool spaces_by_cost() const;
-  /// A record begins: measures this step, if it is one of those, and decides how often steps are watched.
-  void time_step();
-  void step_was_timed();
-  void take_times();
+  /// The update of the running step has been made: what it cost goes into the series.
+  void note_costs();
   /// Runs `work` unless the session is off; a failure in it switches the session off.
   void safely(const char* doing, const std::function<void()>& work);
   /// The same even if the session is off: for what returns to the program what was taken from it.
@@ -471,9 +419,8 @@ class AttachSession : public OpSink {
   Forecast forecast_;
   RangeRecord ranges_;
   UpdateRisk risk_;
-  OwnTime own_;  ///< what steps that are not watched spend in the probe
-  StepClock clock_;
-  WatchSpacing spacing_;
+  WatchedSteps watched_steps_;
+  Excursions excursions_;
   std::size_t states_freed_ = 0;    ///< moments that were replaced, at the last gate
   bool told_ = false;               ///< why the session is off
   std::int64_t graph_ran_in_ = -1;  ///< the last step in which a captured graph ran
@@ -498,8 +445,6 @@ class AttachSession : public OpSink {
   int in_vain_ = 0;             ///< tensors whose owner was looked for, and that are nobody's state
   bool new_optimizer_ = false;  ///< the next update is the first of its optimizer
   bool left_out_ = false;       ///< the update of the step that runs is not made
-  int spikes_ = 0, spike_files_ = 0;
-  std::int64_t spike_told_ = -1;  ///< first step of the last excursion that was told
   std::int64_t good_steps_ = 0;
   double first_scale_ = 0;  ///< the first loss scale
 };
