@@ -9,6 +9,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from attached import BIN, PACKAGE, PROGRAMS, AttachTest, main  # noqa: E402
 
 FLIPS = PROGRAMS / "flips.py"
+NAMES = pathlib.Path(__file__).parent.parent / "golden" / "step_names.txt"
 
 
 class AuditTest(AttachTest):
@@ -20,14 +21,15 @@ class AuditTest(AttachTest):
 
     def test_the_steps_of_files_by_their_names(self):
         sys.path.insert(0, str(PACKAGE))
-        from nanquest.commands import beside
+        from nanquest.base import run_directory
         folder = self.scratch / "run" / "recordings"
         folder.mkdir(parents=True)
-        for name in ("step-00000004.r0.h5", "step-00000131.r7.2.h5", "step-00000004.r0.replay.h5", "step-00000004.h5", "step-copy.r0.h5"):
+        lines = [line.split() for line in NAMES.read_text().splitlines() if not line.startswith("#")]
+        for name, step in lines:
+            self.assertEqual(run_directory.step_of(str(folder / name)), None if step == "-" else int(step), name)
             (folder / name).touch()
-        found = beside.snapshots(str(self.scratch / "run"), "recordings")
-        self.assertEqual([(pathlib.Path(path).name, beside.step_of(path)) for path in found],
-                         [("step-00000004.r0.h5", 4), ("step-00000131.r7.2.h5", 131)])
+        found = run_directory.snapshots(str(self.scratch / "run"), "incidents", "recordings")
+        self.assertEqual([pathlib.Path(path).name for path in found], sorted(name for name, step in lines if step != "-"))
 
     def left(self):
         return sorted(path.name for path in (self.scratch / "run" / "recordings").glob("*"))

@@ -1,11 +1,16 @@
-"""The directory of this process among those of the run."""
+"""The directory of this process among those of the run, and the files of steps in them."""
 
 from __future__ import annotations
 
+import glob
 import os
+import re
 
 from .rank import place_in_group, restarts
 from .settings import RUN_ID
+
+# As parse_incident_name in probe/snapshot/run_dir.h: step, rank, attempt.
+SNAPSHOT = re.compile(r"step-([0-9]+)\.r([0-9]+)(?:\.([0-9]+))?\.h5")
 
 
 def claim(run_dir: str) -> str:
@@ -34,6 +39,28 @@ def claim(run_dir: str) -> str:
             except FileNotFoundError:
                 pass
     return os.path.join(run_dir, f"process-{os.getpid()}")
+
+
+def step_of(snapshot: str) -> int | None:
+    """The step of a snapshot, by its name; None for a file that is none."""
+    name = SNAPSHOT.fullmatch(os.path.basename(snapshot))
+    if not name or int(name[1]) >= 2**63 or max(int(name[2]), int(name[3] or 0)) >= 2**31:
+        return None
+    return int(name[1])
+
+
+def rank_of(snapshot: str) -> int:
+    """The rank of one of `snapshots`, by its name."""
+    return int(SNAPSHOT.fullmatch(os.path.basename(snapshot))[2])
+
+
+def snapshots(run_dir: str, *folders: str) -> list:
+    """Paths of the snapshots in folders of a run ("incidents", "recordings"), including those of its processes and of restarts."""
+    found = []
+    for below in ("", "process-*", "restart-*", os.path.join("restart-*", "process-*")):
+        for folder in folders:
+            found += glob.glob(os.path.join(glob.escape(run_dir), below, folder, "step-*.h5"))
+    return sorted(path for path in found if step_of(path) is not None)
 
 
 def shorter(path: str) -> str:

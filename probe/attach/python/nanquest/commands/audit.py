@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 from ..base import programs
-from ..base.run_directory import shorter
+from ..base.run_directory import rank_of, shorter, snapshots, step_of
 from ..base.say import say
 from . import beside
 
@@ -29,7 +29,7 @@ def start(run_dir: str, every: int, kept: tuple) -> beside.Beside:
 def findings(run_dir: str) -> list:
     """Rows of what audits found wrong, for `nanquest explain`."""
     rows = []
-    for path in beside.snapshots(run_dir, "recordings"):
+    for path in snapshots(run_dir, "recordings"):
         try:
             with open(os.path.splitext(path)[0] + ANSWER, encoding="utf-8") as file:
                 found = json.load(file)
@@ -49,18 +49,18 @@ class Auditor:
         self._ranks = collections.Counter()  # steps of each that were looked at
 
     def files(self) -> list:
-        found = beside.snapshots(self._run_dir, "recordings")
-        return [path for path in found if (step := beside.step_of(path)) > 0 and step % self._every == 0]
+        found = snapshots(self._run_dir, "recordings")
+        return [path for path in found if (step := step_of(path)) > 0 and step % self._every == 0]
 
     def work(self, new: list) -> None:
         """Audits the newest of them; a step takes longer to run again than the training takes for it. Of a step those ranks come first of
         which the fewest were looked at."""
-        new = sorted(new, key=lambda path: (beside.step_of(path), -self._ranks[beside.rank_of(path)]))
+        new = sorted(new, key=lambda path: (step_of(path), -self._ranks[rank_of(path)]))
         for path in new[:-WAITING]:
             self._left_out += 1
             self._remove(path)
         for path in new[-WAITING:]:
-            self._ranks[beside.rank_of(path)] += 1
+            self._ranks[rank_of(path)] += 1
             self._audit(path)
 
     def _audit(self, path: str) -> None:
@@ -71,7 +71,7 @@ class Auditor:
             found = json.loads(done.stdout)
             answer, text = found["answer"], found["text"]
         except (OSError, subprocess.TimeoutExpired, programs.Missing, ValueError, KeyError) as problem:
-            found, answer, text = None, UNKNOWN, f"step {beside.step_of(path)}: UNKNOWN: {problem}"
+            found, answer, text = None, UNKNOWN, f"step {step_of(path)}: UNKNOWN: {problem}"
         self._answers[answer] += 1
         if answer == SAME or (answer == UNKNOWN and self._answers[UNKNOWN] > 1):
             return self._remove(path)
@@ -82,7 +82,7 @@ class Auditor:
         return None
 
     def _remove(self, path: str) -> None:
-        if beside.step_of(path) not in self._kept:
+        if step_of(path) not in self._kept:
             os.unlink(path)
 
     def tell(self) -> None:

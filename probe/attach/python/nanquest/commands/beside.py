@@ -6,9 +6,7 @@ get their final name when they are complete.
 
 from __future__ import annotations
 
-import glob
 import os
-import re
 import select
 import signal
 import subprocess
@@ -21,7 +19,6 @@ from ..base.say import say
 LOOK_EVERY = 0.5  # seconds
 PATIENCE = 15 * 60  # seconds for one file
 CLOCK = 0.1  # seconds that a file's time may be behind
-SNAPSHOT = re.compile(r"step-([0-9]+)\.r([0-9]+)(?:\.[0-9]+)?\.h5")  # as parse_incident_name in probe/snapshot/run_dir.h
 
 
 class Beside:
@@ -47,24 +44,6 @@ class Beside:
         except KeyboardInterrupt:
             self._process.terminate()
             say(unfinished)
-
-
-def snapshots(run_dir: str, folder: str) -> list:
-    """Paths of the snapshots in a folder of a run ("incidents", "recordings"), including those of its processes and of restarts."""
-    found = []
-    for below in ("", "process-*", "restart-*", os.path.join("restart-*", "process-*")):
-        found += glob.glob(os.path.join(glob.escape(run_dir), below, folder, "step-*.h5"))
-    return sorted(path for path in found if SNAPSHOT.fullmatch(os.path.basename(path)))
-
-
-def step_of(snapshot: str) -> int:
-    """The step of one of `snapshots`, by its name."""
-    return int(SNAPSHOT.fullmatch(os.path.basename(snapshot))[1])
-
-
-def rank_of(snapshot: str) -> int:
-    """The rank of one of `snapshots`, by its name."""
-    return int(SNAPSHOT.fullmatch(os.path.basename(snapshot))[2])
 
 
 def replayed(*words: str) -> subprocess.CompletedProcess:

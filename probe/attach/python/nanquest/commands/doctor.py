@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-from ..base import library, package, programs
+from ..base import library, package, programs, run_directory
 from ..base.environment import set_here
 from ..base.settings import LIBRARY, OFF, Settings, switched_off
 from ..base.sizes import in_words
@@ -112,7 +112,7 @@ def _attached(facts: dict, said: list) -> Finding:
 
 def _replayed(run_dir: str) -> Finding:
     """The recorded step of the tiny program, run again."""
-    files = doctor_machine.snapshots(run_dir)
+    files = run_directory.snapshots(run_dir, "incidents", "recordings")
     if not files:
         return Finding("recorded", PROBLEM, "the test step was not recorded", "please report this, with this output", True)
     size = in_words(os.path.getsize(files[0]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import importlib.machinery
 import os
 import shutil
@@ -10,7 +9,7 @@ import subprocess
 import sys
 import sysconfig
 
-from ..base import library, package, programs
+from ..base import library, package, programs, run_directory
 from ..base.sizes import in_words
 from .doctor_findings import OK, PROBLEM, WARNING, Finding
 
@@ -81,16 +80,6 @@ def hook() -> list:
 # Disk and memory.
 
 
-def snapshots(run_dir: str) -> list:
-    """Bytes of the step files in the directory, recordings included."""
-    return sorted(
-        path
-        for folder in ("incidents", "recordings")
-        for path in glob.glob(os.path.join(run_dir, folder, "step-*.h5"))
-        if not path.endswith(".replay.h5")
-    )
-
-
 def _existing(path: str) -> str:
     """The folder itself, or its nearest parent that exists."""
     path = os.path.abspath(path)
@@ -100,7 +89,7 @@ def _existing(path: str) -> str:
 
 
 def _snapshot_takes(run_dir: str) -> str:
-    sizes = [os.path.getsize(path) for path in snapshots(run_dir)]
+    sizes = [os.path.getsize(path) for path in run_directory.snapshots(run_dir, "incidents", "recordings")]
     if sizes:
         return f"the {len(sizes)} there take {in_words(sum(sizes))}, the largest {in_words(max(sizes))}"
     return (

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from ..base import programs
-from ..base.run_directory import shorter
+from ..base.run_directory import shorter, snapshots
 from ..base.say import say
 from . import beside
 
@@ -19,7 +19,7 @@ def start(run_dir: str) -> beside.Beside:
 
 def incidents(run_dir: str) -> list:
     """Paths of the snapshots of a run."""
-    return beside.snapshots(run_dir, "incidents")
+    return snapshots(run_dir, "incidents")
 
 
 def explain(path: str) -> None:
