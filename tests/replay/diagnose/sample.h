@@ -54,14 +54,18 @@ inline void expect_sample(const std::string& sample, const Expected& e) {
   EXPECT_FALSE(v.fix->advice.empty());
 }
 
-/// A step that computes this loss and goes back through it.
-inline Incident backward_of(const StepState& state, const std::function<at::Tensor()>& loss) {
+/// A step that computes this loss and goes back through it. `notes` as in Incident.
+inline Incident backward_of(const StepState& state, const std::function<at::Tensor()>& loss,
+                            const std::map<std::string, std::string>& notes = {}) {
   for (const auto& [name, parameter] : state.parameters) at::Tensor(parameter).mutable_grad().reset();
-  return Incident(state, [&] {
-    const at::Tensor l = loss();
-    l.backward();
-    return l;
-  });
+  return Incident(
+      state,
+      [&] {
+        const at::Tensor l = loss();
+        l.backward();
+        return l;
+      },
+      notes);
 }
 
 /// The same with one trained tensor, which is named: what is not named can't be harmed.

@@ -28,13 +28,7 @@ Verdict verdict_on(const at::Tensor& x, const NamedTensors& batch, const std::ve
   state.parameters = {{"w", w}, {"other", other}};
   state.batch = batch;
   state.sample_ids = ids;
-  return Incident(state,
-                  [&] {
-                    const at::Tensor loss = (at::mm(x.to(at::kFloat), w) * other).sum();
-                    loss.backward();
-                    return loss;
-                  })
-      .verdict();
+  return testing::backward_of(state, [&] { return (at::mm(x.to(at::kFloat), w) * other).sum(); }).verdict();
 }
 
 TEST(BadData, EverySampleOfItIsNamed) {
@@ -61,11 +55,7 @@ TEST(BadData, InASecondTensorOfTheBatch) {
   StepState state;
   state.parameters = {{"w", w}};
   state.batch = {{"x", x}, {"weight", weight}};
-  const Verdict v = Incident(state, [&] {
-                      const at::Tensor loss = (at::mv(x, w) * weight).sum();
-                      loss.backward();
-                      return loss;
-                    }).verdict();
+  const Verdict v = testing::backward_of(state, [&] { return (at::mv(x, w) * weight).sum(); }).verdict();
   EXPECT_EQ(v.cause, Label::bad_data) << v.explanation;
   EXPECT_EQ(v.culprit.tensor, "weight");
   EXPECT_EQ(v.poison, (std::vector<std::int64_t>{0}));
@@ -137,20 +127,11 @@ TEST(BadData, ABatchThatIsBadAsAWholeNeedsAFactThatItWasLoaded) {
   const at::Tensor w = leaf(at::ones({4, 2})), x = at::full({3, 4}, kNaN);
   const auto verdict = [&](const std::vector<std::string>& ids,
                            const std::map<std::string, std::string>& notes) {
-    w.mutable_grad().reset();
     StepState state;
     state.parameters = {{"w", w}};
     state.batch = {{"x", x}};
     state.sample_ids = ids;
-    return Incident(
-               state,
-               [&] {
-                 const at::Tensor loss = at::mm(x, w).sum();
-                 loss.backward();
-                 return loss;
-               },
-               notes)
-        .verdict();
+    return testing::backward_of(state, [&] { return at::mm(x, w).sum(); }, notes).verdict();
   };
   const Verdict open = verdict({}, {});
   EXPECT_EQ(open.cause, Label::unknown) << open.explanation;
@@ -213,15 +194,8 @@ TEST(BadData, WhatALoaderDrewIsTheirsByShapeOrUse) {
 TEST(BadData, WhatNoModelWasCalledWithMayComeFromOutsideOfPyTorch) {
   const at::Tensor w = leaf(at::ones({2, 2})), plan = at::full({2, 2}, kNaN);
   StepState state;
-  const Verdict v = Incident(
-                        state,
-                        [&] {
-                          const at::Tensor loss = (w.square() * plan).sum();
-                          loss.backward();
-                          return loss;
-                        },
-                        {{"lead_ops", "0"}})
-                        .verdict();
+  const Verdict v =
+      testing::backward_of(state, [&] { return (w.square() * plan).sum(); }, {{"lead_ops", "0"}}).verdict();
   EXPECT_EQ(v.cause, Label::unknown) << v.explanation;
   ASSERT_TRUE(v.likely.has_value());
   EXPECT_EQ(v.likely->cause, Label::bad_data);
@@ -336,14 +310,7 @@ TEST(BadData, ABadWeightIsNot) {
   StepState state;
   state.parameters = {{"w", w}};
   state.batch = {{"x", x}};
-  EXPECT_EQ(Incident(state,
-                     [&] {
-                       const at::Tensor loss = at::mv(x, w).sum();
-                       loss.backward();
-                       return loss;
-                     })
-                .finding()
-                .label,
+  EXPECT_EQ(testing::backward_of(state, [&] { return at::mv(x, w).sum(); }).finding().label,
             Label::bad_state);
 }
 
@@ -358,15 +325,9 @@ TEST(BadData, AMaskOfInfinitiesIsNot) {
   StepState state;
   state.parameters = {{"w", w}};
   state.batch = {{"mask", mask}};
-  EXPECT_EQ(Incident(state,
-                     [&] {
-                       const at::Tensor loss = at::softmax(w + mask, 0).pow(2).sum();
-                       loss.backward();
-                       return loss;
-                     })
-                .finding()
-                .label,
-            Label::all_masked_row);
+  EXPECT_EQ(
+      testing::backward_of(state, [&] { return at::softmax(w + mask, 0).pow(2).sum(); }).finding().label,
+      Label::all_masked_row);
 }
 
 }  // namespace

@@ -20,26 +20,6 @@ TEST(BadState, ItsSampleIsExplainedAndTheFixIsVerified) {
                                        .precision = PrecisionVerdict::not_a_precision_matter});
 }
 
-TEST(BadState, ParameterIsNamed) {
-  at::Tensor values = at::ones({3, 3});
-  values[1][1] = kNaN;
-  const at::Tensor w = leaf(values), x = at::ones({2, 3});
-  StepState state;
-  state.step = 7;
-  state.parameters = {{"fc.weight", w}};
-  state.batch = {{"x", x}};
-  const Verdict v = Incident(state, [&] {
-                      const at::Tensor loss = at::mm(x, w).sum();
-                      loss.backward();
-                      return loss;
-                    }).verdict();
-  EXPECT_EQ(v.cause, Label::bad_state);
-  EXPECT_EQ(v.origin, Origin::parameter);
-  EXPECT_EQ(v.phase, Phase::input);
-  EXPECT_EQ(v.culprit.tensor, "fc.weight");
-  EXPECT_EQ(v.precision.verdict, PrecisionVerdict::not_a_precision_matter);
-}
-
 /// A weight with NaN in step 7, and what the probe has noted of its model.
 Verdict noted(const std::map<std::string, std::string>& notes, std::int64_t step = 7) {
   at::Tensor values = at::ones({3, 3});
@@ -49,15 +29,16 @@ Verdict noted(const std::map<std::string, std::string>& notes, std::int64_t step
   state.step = step;
   state.parameters = {{"fc.weight", w}};
   state.batch = {{"x", x}};
-  return Incident(
-             state,
-             [&] {
-               const at::Tensor loss = at::mm(x, w).sum();
-               loss.backward();
-               return loss;
-             },
-             notes)
-      .verdict();
+  return testing::backward_of(state, [&] { return at::mm(x, w).sum(); }, notes).verdict();
+}
+
+TEST(BadState, ParameterIsNamed) {
+  const Verdict v = noted({});
+  EXPECT_EQ(v.cause, Label::bad_state);
+  EXPECT_EQ(v.origin, Origin::parameter);
+  EXPECT_EQ(v.phase, Phase::input);
+  EXPECT_EQ(v.culprit.tensor, "fc.weight");
+  EXPECT_EQ(v.precision.verdict, PrecisionVerdict::not_a_precision_matter);
 }
 
 TEST(BadState, IsNamedWhereAFactSaysWhereItComesFrom) {
