@@ -43,7 +43,8 @@ bool is_plumbing_function(std::string_view function) {
 bool is_plumbing_frame(std::string_view file, std::string_view function) {
   for (const std::string_view own :
        {"/nanquest/hear/backward_passes.py", "/nanquest/hear/gradient_changes.py", "/nanquest/hear/hooks.py",
-        "/nanquest/steps/updates.py", "/nanquest/pytorch/guarded.py", "/nanquest/start/attachment.py"})
+        "/nanquest/hear/module_calls.py", "/nanquest/steps/updates.py",
+        "/nanquest/pytorch/guarded.py", "/nanquest/start/attachment.py"})
     if (file.ends_with(own)) return true;
   return (file.ends_with("/torch/nn/modules/module.py") && function.ends_with("_call_impl")) ||
          file.ends_with("/torch/utils/_contextlib.py");

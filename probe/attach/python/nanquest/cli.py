@@ -12,7 +12,7 @@ from .base import library, package, programs
 from .base.say import say
 from .base.settings import EXIT_ON_INCIDENT, OFF, REPORTS, Settings, switched_off
 from .commands import audit, explain, explain_run, mute, rehearse, run_options
-from .data import prepare, sample
+from .data import prepare, prepare_options, sample
 from .start import launcher, native
 from .start.launcher import USAGE_ERROR
 from .tell import reports, start_line
@@ -89,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_run_or_env(verbs, "env", "print shell commands that set the same up for later programs")
     _add_door(verbs, "collect", "nanquest-replay collect")
     _add_door(verbs, "train", "nanquest-trainer, also on the ranks that torchrun started")
-    prepare.add_to(verbs)
+    prepare_options.add_to(verbs)
     sample.add_to(verbs)
     verbs.add_parser("skill", help="print how a coding agent uses nanquest")
     return parser
