@@ -6,6 +6,7 @@
 #include "probe/attach/pages.h"
 #include "probe/attach/region_graphs.h"
 #include "probe/record/header.h"
+#include "probe/record/tape_recording.h"
 #include "probe/step/one_line.h"
 #include "probe/step/ranks_of_step.h"
 #include "probe/trace/culprit.h"

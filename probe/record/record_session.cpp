@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "probe/record/header.h"
+#include "probe/record/tape_recording.h"
 #include "probe/tensor/tensor_scan.h"
 
 namespace nanquest {

@@ -3,10 +3,14 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "probe/observe/op_traits.h"
 #include "probe/record/memory_views.h"
 #include "probe/record/rows.h"
+#include "probe/record/tape_recording.h"
+#include "probe/record/twin_rows.h"
 #include "probe/record/value_watch.h"
 #include "probe/tensor/tensor_scan.h"
 #include "probe/trace/culprit.h"
@@ -184,6 +188,25 @@ std::int32_t StepTables::add(const SeenTensor& seen) {
   }
   recording.doc.tensors.push_back(std::move(row));
   return static_cast<std::int32_t>(recording.doc.tensors.size()) - 1;
+}
+
+void StepTables::add_twin() {
+  const at::NoGradGuard no_grad;
+  for (const record::TwinBatch* twin : recorder_.twins().before(step_.number))
+    if (auto made = record::twin_rows({step_, recording.doc, rows_, first_}, *twin)) {
+      recording.doc.twin = std::move(made->twin);
+      recording.data.insert(recording.data.end(), std::make_move_iterator(made->data.begin()),
+                            std::make_move_iterator(made->data.end()));
+      return;
+    }
+}
+
+void StepTables::refer_to_files() {
+  record::refer_to_files(recording, step_, std::move(views_));
+}
+
+std::shared_ptr<TapeRecording> StepTables::tape() {
+  return tape_recording(std::exchange(recording, {}), step_, rows_);
 }
 
 void StepTables::finish(const StepNames& names) {

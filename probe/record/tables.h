@@ -11,14 +11,13 @@
 /// and of the program, and is valid only until either goes on (see own()).
 #pragma once
 
-#include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
+#include "probe/record/file_references.h"
 #include "probe/record/record.h"
 #include "probe/record/recorder.h"
 
@@ -43,11 +42,6 @@ std::string argument_name_of(const OpRow& op, std::int32_t position);
 
 /// Names of tensors that are alive.
 std::vector<NamedMemory> named_memory(const NamedTensors& tensors);
-
-namespace record {
-class TwinBatch;
-struct TwinMatch;
-}  // namespace record
 
 class StepTables {
  public:
@@ -74,8 +68,7 @@ class StepTables {
   at::Tensor first_value(const at::Tensor& tensor) const;
   at::Tensor first_value(const c10::StorageImpl* storage) const;
 
-  /// Call after `finish`. What is only read and equals, byte for byte, the file that its memory was mapped
-  /// from becomes a reference to that file (Recording::references) instead of data. Reads those bytes once.
+  /// Call after `finish`: what is also in a file on this machine becomes a reference (file_references.h).
   void refer_to_files();
 
   /// Puts what ran in this step after its update before the ops of the step that followed it, whose tables
@@ -86,8 +79,7 @@ class StepTables {
   /// recorder of this step.
   void own(const std::shared_ptr<const Recorder>& recorder);
 
-  /// Call after `finish`, for a step that consists of several (Recorder::taped): the tables with the extra
-  /// data of a tape; their values lie under kTapePrefix. They refer to the step's memory.
+  /// Call after `finish`, for a step that consists of several: its tape (tape_recording.h). Nothing is left.
   std::shared_ptr<TapeRecording> tape();
 
   const std::vector<std::shared_ptr<Stack>>& stacks() const { return stacks_; }
@@ -114,23 +106,10 @@ class StepTables {
   /// Bytes of a storage as the step left them; undefined if unknown.
   at::Tensor values_now(std::uint32_t slot) const;
   void hash_survivors();
-  /// The last healthy step's batch, if it has a value for every value that this step reads from outside.
+  /// The last healthy step's batch, if this step can be run on it.
   void add_twin();
-  bool add_twin(const record::TwinBatch& twin);
-  /// Whether loss and gradients are computed by the first `ops` ops.
-  bool covers_harm(std::uint32_t ops) const;
-  /// Sets `value` to the bytes that the twin read in the slot's place; undefined if nothing is to be
-  /// replaced. False if that is unknown.
-  bool twin_of_slot(const record::TwinBatch& twin, const record::TwinMatch& match, std::uint32_t slot,
-                    at::Tensor& value) const;
   void symbolise_culprit();
   void symbolise_all();
-
-  /// The memory that a tensor of the file was taken from.
-  struct FileSource {
-    std::uint32_t slot = 0;
-    std::uint64_t offset = 0;  ///< in bytes, from the start of the storage
-  };
 
   Recorder& recorder_;
   record::Step& step_;
@@ -141,8 +120,7 @@ class StepTables {
   std::unordered_map<const c10::StorageImpl*, Name> names_;
   std::unordered_map<std::string, std::int32_t> modules_;
   std::unordered_map<std::string, int> paths_used_;
-  std::map<std::string, FileSource> views_;  ///< by path: offsets of named tensors that are parts of a
-                                             ///< storage
+  record::Views views_;
   std::unordered_map<std::uint64_t, std::int32_t> forward_ops_;
   std::vector<std::int32_t> rows_;  // per op
   std::vector<at::Tensor> first_;   // per slot
@@ -151,13 +129,5 @@ class StepTables {
   std::unordered_map<const c10::StorageImpl*, std::int32_t> more_;  // storages that only `add` has seen
   std::unordered_set<const void*> programs_, recorders_;            // whose memory data refer to
 };
-
-/// The recorder's tape up to now; `tables` makes the tables of its one long step, up to StepTables::finish.
-/// Null if there is no tape or it can't be assembled. `complaint` then says why, as one sentence: it goes
-/// into the file of the bad step, which is worth more than the steps before it. `held` keeps the memory of
-/// its values. With `embed_weights` no value is left in another file. Never throws.
-std::shared_ptr<TapeRecording> tape_so_far(Recorder& recorder, std::unique_ptr<record::Step>& held,
-                                           const std::function<StepTables(record::Step&)>& tables,
-                                           bool embed_weights, std::string& complaint);
 
 }  // namespace nanquest

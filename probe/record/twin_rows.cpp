@@ -1,21 +1,15 @@
-// StepTables: the last healthy step, as far as this step can be run on its batch.
+#include "probe/record/twin_rows.h"
+
 #include <ATen/ATen.h>
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "probe/record/rows.h"
-#include "probe/record/tables.h"
-#include "probe/record/twin.h"
 #include "probe/trace/origins.h"
 
-namespace nanquest {
-
-using record::SlotRecord;
-using record::TwinBatch;
-using record::TwinCopy;
-using record::TwinMatch;
-
+namespace nanquest::record {
 namespace {
 
 /// `ours` with the twin's bytes in the places that this step reads, `shift` bytes further on than in the
@@ -35,24 +29,25 @@ bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
   return a.nbytes() == b.nbytes() && std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }
 
-}  // namespace
-
-bool StepTables::covers_harm(std::uint32_t ops) const {
-  const SnapshotDoc& doc = recording.doc;
-  for (std::size_t i = ops; i < rows_.size(); ++i)
-    if (doc.ops[static_cast<std::size_t>(rows_[i])].phase == Phase::backward) return false;
+/// Whether loss and gradients are computed by the first `ops` ops.
+bool covers_harm(const StepRows& ours, std::uint32_t ops) {
+  const SnapshotDoc& doc = ours.doc;
+  for (std::size_t i = ops; i < ours.ops.size(); ++i)
+    if (doc.ops[static_cast<std::size_t>(ours.ops[i])].phase == Phase::backward) return false;
   if (doc.loss == kNone) return true;
   const std::int32_t slot = doc.tensors[static_cast<std::size_t>(doc.loss)].slot;
-  if (slot == kNone || static_cast<std::uint32_t>(slot) >= step_.slots.size()) return true;
-  const std::uint32_t writer = step_.slots[static_cast<std::uint32_t>(slot)].writer;
+  if (slot == kNone || static_cast<std::uint32_t>(slot) >= ours.step.slots.size()) return true;
+  const std::uint32_t writer = ours.step.slots[static_cast<std::uint32_t>(slot)].writer;
   return writer == UINT32_MAX || writer < ops;
 }
 
-bool StepTables::twin_of_slot(const TwinBatch& twin, const TwinMatch& match, std::uint32_t slot,
-                              at::Tensor& value) const {
+/// Sets `value` to the bytes that the twin read in the slot's place; undefined if nothing is to be replaced.
+/// False if that is unknown.
+bool twin_of_slot(const StepRows& rows, const TwinBatch& twin, const TwinMatch& match, std::uint32_t slot,
+                  at::Tensor& value) {
   const TwinMatch::Place& place = match.places[slot];
-  const SlotRecord& record = step_.slots[slot];
-  const SlotOrigin origin = recording.doc.slots[slot].origin;
+  const SlotRecord& record = rows.step.slots[slot];
+  const SlotOrigin origin = rows.doc.slots[slot].origin;
   if (place.first >= match.ops || place.number || record.first_bytes == 0) return true;
   if (!comes_with_batch(origin)) return place.shift == 0;  // otherwise it is another part of a weight
   const TwinCopy* const copy = twin.value(slot);
@@ -61,8 +56,8 @@ bool StepTables::twin_of_slot(const TwinBatch& twin, const TwinMatch& match, std
   // Without a name: it is kept from step to step if the steps themselves write it.
   if (origin == SlotOrigin::external && same_storage && (copy->state || record.writer != UINT32_MAX))
     return place.shift == 0;
-  const at::Tensor theirs = record::bytes_of(*copy);
-  const at::Tensor& ours = first_[slot];
+  const at::Tensor theirs = bytes_of(*copy);
+  const at::Tensor& ours = rows.first[slot];
   if (!theirs.defined() || !ours.defined()) return false;
   const bool unchanged = same_bytes(theirs, ours.contiguous().view({-1}).view(at::kByte));
   if (unchanged && place.shift == 0) return true;
@@ -72,46 +67,40 @@ bool StepTables::twin_of_slot(const TwinBatch& twin, const TwinMatch& match, std
   return true;
 }
 
-bool StepTables::add_twin(const TwinBatch& twin) {
-  SnapshotDoc& doc = recording.doc;
-  const TwinMatch match = twin.match(step_, [&](std::uint32_t op) {
-    return doc.ops[static_cast<std::size_t>(rows_[op])].phase == Phase::optimizer;
+}  // namespace
+
+std::optional<TwinRows> twin_rows(const StepRows& ours, const TwinBatch& twin) {
+  const SnapshotDoc& doc = ours.doc;
+  const TwinMatch match = twin.match(ours.step, [&](std::uint32_t op) {
+    return doc.ops[static_cast<std::size_t>(ours.ops[op])].phase == Phase::optimizer;
   });
-  if (match.ops == 0 || !covers_harm(match.ops)) return false;
-  Twin made{twin.step(), 0, {}};
-  made.ops = match.ops == rows_.size() ? static_cast<std::int32_t>(doc.ops.size()) : rows_[match.ops];
-  NamedTensors data;
+  if (match.ops == 0 || !covers_harm(ours, match.ops)) return std::nullopt;
+  TwinRows made{{twin.step(), 0, {}}, {}};
+  made.twin.ops =
+      match.ops == ours.ops.size() ? static_cast<std::int32_t>(doc.ops.size()) : ours.ops[match.ops];
   const auto add = [&](std::int32_t slot, std::int32_t op, at::Tensor value) {
-    made.values.push_back({slot, op, numbered("twin/data/", made.values.size())});
-    data.emplace_back(made.values.back().data, std::move(value));
+    std::vector<TwinValue>& values = made.twin.values;
+    values.push_back({slot, op, numbered("twin/data/", values.size())});
+    made.data.emplace_back(values.back().data, std::move(value));
   };
-  for (const std::uint32_t slot : step_.outside) {
+  for (const std::uint32_t slot : ours.step.outside) {
     at::Tensor value;
-    if (!twin_of_slot(twin, match, slot, value)) return false;
+    if (!twin_of_slot(ours, twin, match, slot, value)) return std::nullopt;
     if (value.defined()) add(static_cast<std::int32_t>(slot), kNone, std::move(value));
   }
   std::size_t next = 0;
   for (std::size_t op = 0; op < doc.ops.size() && next < match.host_writes; ++op) {
     if (!(doc.ops[op].flags & kOpHostWrite)) continue;
-    const record::HostWrite& write = step_.host_writes[next];
+    const HostWrite& write = ours.step.host_writes[next];
     const TwinCopy* const copy = twin.host_write(next++);
-    const at::Tensor theirs = copy ? record::bytes_of(*copy) : at::Tensor();
-    if (!theirs.defined() || theirs.nbytes() != write.bytes) return false;
+    const at::Tensor theirs = copy ? bytes_of(*copy) : at::Tensor();
+    if (!theirs.defined() || theirs.nbytes() != write.bytes) return std::nullopt;
     const auto count = static_cast<std::int64_t>(write.bytes / c10::elementSize(write.type));
     at::Tensor value = at::empty({count}, write.type);
     std::memcpy(value.mutable_data_ptr(), theirs.const_data_ptr(), value.nbytes());
     add(kNone, static_cast<std::int32_t>(op), std::move(value));
   }
-  doc.twin = std::move(made);
-  recording.data.insert(recording.data.end(), std::make_move_iterator(data.begin()),
-                        std::make_move_iterator(data.end()));
-  return true;
+  return made;
 }
 
-void StepTables::add_twin() {
-  const at::NoGradGuard no_grad;
-  for (const TwinBatch* twin : recorder_.twins().before(step_.number))
-    if (add_twin(*twin)) return;
-}
-
-}  // namespace nanquest
+}  // namespace nanquest::record

@@ -1,17 +1,16 @@
-// StepTables: values that are also in a file on this machine.
+#include "probe/record/file_references.h"
+
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <map>
 #include <utility>
 #include <vector>
 
-#include "probe/record/tables.h"
 #include "probe/snapshot/file_mapping.h"
 #include "probe/tensor/file_sources.h"
 #include "probe/tensor/tensor_scan.h"
 
-namespace nanquest {
+namespace nanquest::record {
 namespace {
 
 /// What a step only reads and no other file of the run has: batch, moments and gradients belong to the
@@ -30,10 +29,9 @@ std::vector<bool> trained_slots(const SnapshotDoc& doc) {
 
 }  // namespace
 
-void StepTables::refer_to_files() {
+void refer_to_files(Recording& recording, const Step& step, Views sources) {
   const std::vector<bool> trained = trained_slots(recording.doc);
-  std::map<std::string, FileSource> sources = std::move(views_);
-  for (std::uint32_t i = 0; i < step_.slots.size(); ++i)
+  for (std::uint32_t i = 0; i < step.slots.size(); ++i)
     if (const std::string& path = recording.doc.slots[i].data; !path.empty()) sources[path] = {i, 0};
   const FileMappings mappings = FileMappings::now();
   std::erase_if(recording.data, [&](const auto& data) {
@@ -44,7 +42,7 @@ void StepTables::refer_to_files() {
     if (trained[slot] || !may_lie_elsewhere(recording.doc.slots[slot].origin)) return false;
     // The mapped file of the memory itself, or of what it was copied from: `tensor` may be a copy that the
     // recorder made.
-    const auto storage = step_.slots[slot].storage.lock();
+    const auto storage = step.slots[slot].storage.lock();
     const auto type = dtype_of(tensor.scalar_type());
     const std::byte* const memory = storage ? memory_behind(*storage) : nullptr;
     if (memory == nullptr || !type || !tensor.is_contiguous()) return false;
@@ -62,4 +60,4 @@ void StepTables::refer_to_files() {
   });
 }
 
-}  // namespace nanquest
+}  // namespace nanquest::record

@@ -1,12 +1,8 @@
-// StepTables: a record of several steps, with where each of them ends and what the host was told.
-#include <ATen/ATen.h>
+#include "probe/record/tape_recording.h"
 
-#include <cmath>
-#include <memory>
+#include <exception>
 #include <string>
 #include <utility>
-
-#include "probe/record/tables.h"
 
 namespace nanquest {
 namespace {
@@ -38,14 +34,15 @@ void move_under_tape(SnapshotDoc& doc) {
 
 }  // namespace
 
-std::shared_ptr<TapeRecording> StepTables::tape() {
+std::shared_ptr<TapeRecording> tape_recording(Recording recording, const record::Step& whole,
+                                              const std::vector<std::int32_t>& rows) {
   auto made = std::make_shared<TapeRecording>();
   made->doc.trace = std::move(recording.doc);
   SnapshotDoc& doc = made->doc.trace;
   const auto row = [&](std::uint32_t op) {
-    return op < rows_.size() ? rows_[op] : static_cast<std::int32_t>(doc.ops.size());
+    return op < rows.size() ? rows[op] : static_cast<std::int32_t>(doc.ops.size());
   };
-  for (const record::TapeMark& mark : step_.marks) {
+  for (const record::TapeMark& mark : whole.marks) {
     if (!mark.gate) {
       if (!made->doc.steps.empty()) made->doc.steps.back().end = row(mark.op);
       continue;
@@ -63,7 +60,7 @@ std::shared_ptr<TapeRecording> StepTables::tape() {
     step.loss = loss_row(doc, row(mark.loss_op), mark.loss_slot);
     if (step.loss != kNone) step.loss_op = row(mark.loss_op);
   }
-  for (const record::HostRead& read : step_.reads)
+  for (const record::HostRead& read : whole.reads)
     made->doc.reads.push_back({row(read.op), read.value, read.whole});
   move_under_tape(doc);
   for (auto& [path, tensor] : recording.data) made->data.emplace_back(kTapePrefix + path, std::move(tensor));
@@ -71,7 +68,6 @@ std::shared_ptr<TapeRecording> StepTables::tape() {
     reference.path.insert(0, kTapePrefix);
     made->references.push_back(std::move(reference));
   }
-  recording = {};
   return made;
 }
 
