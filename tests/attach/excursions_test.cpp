@@ -1,4 +1,4 @@
-// Finite steps far out of their run's band: what counts as one excursion, what is said, and how many have files.
+// Finite steps far out of their band: what counts as one excursion, what is said, and how many have files.
 #include "probe/attach/excursions.h"
 
 #include <gtest/gtest.h>
