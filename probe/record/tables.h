@@ -34,7 +34,7 @@ struct NamedMemory {
 /// What a step starts from.
 struct StepNames {
   std::vector<NamedMemory> parameters, buffers, optimizer, batch, loss_scale;
-  std::vector<NamedMemory> gradients;  ///< the parameters' values before the step, by the parameters' names
+  std::vector<NamedMemory> gradients = {};  ///< the parameters' values before the step, by the parameters' names
 };
 
 /// Names of arguments, from the schemas of this LibTorch (ArgumentName).

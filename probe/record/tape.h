@@ -106,7 +106,7 @@ class Tape {
     bool foreign = false;  ///< may be written without an op: its bytes had this hash
     std::uint64_t hash = 0;
     bool made = false;     ///< the hash is of what an op left there, to be compared with what is read
-    TapeValue value;       ///< the copy that was made last …
+    TapeValue value = {};  ///< the copy that was made last …
     bool written = false;  ///< … and whether the storage was overwritten since
   };
   struct Anchor {

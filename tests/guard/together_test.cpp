@@ -77,7 +77,9 @@ TEST(Together, a_bad_step_runs_again_on_all_or_on_none) {
     EXPECT_EQ(report.incident.empty(), again == 0);
     EXPECT_EQ(other.heard, (std::vector<std::int64_t>{0, 1}));
     EXPECT_EQ(guarded.net.position, before);
-    if (again == 0) EXPECT_NE(report.summary.find("another process"), std::string::npos) << report.summary;
+    if (again == 0) {
+      EXPECT_NE(report.summary.find("another process"), std::string::npos) << report.summary;
+    }
   }
 }
 

@@ -100,7 +100,9 @@ TEST(Origins, AGradientThatWasBadBeforeTheStep) {
     });
     EXPECT_EQ(rec.doc.culprit.origin, "gradient");
     EXPECT_EQ(rec.doc.culprit.phase, Phase::input);
-    if (named) EXPECT_EQ(rec.doc.culprit.tensor_name, "hidden.weight");
+    if (named) {
+      EXPECT_EQ(rec.doc.culprit.tensor_name, "hidden.weight");
+    }
   }
 }
 

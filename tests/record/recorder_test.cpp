@@ -62,10 +62,11 @@ TEST(Recorder, WhatAnOpInPlaceOverwritesIsCopiedBeforeIt) {
   const TraceGraph graph(recording.doc);
   int copies = 0;
   for (const OpId op : graph.ops()) {
-    if (graph.op(op).phase == Phase::backward)
+    if (graph.op(op).phase == Phase::backward) {
       for (const TensorId row : graph.reads(op))
         EXPECT_TRUE(graph.producer(row, op) || !get(recording.doc, graph.slot(row)).name.empty())
             << "op " << op.row() << " (" << graph.op(op).name << ") reads memory that nobody made";
+    }
     const std::string& next = op.row() + 1 < static_cast<std::int32_t>(recording.doc.ops.size())
                                   ? recording.doc.ops[static_cast<std::size_t>(op.row()) + 1].name
                                   : "";
