@@ -198,9 +198,9 @@ def main():
     if len(sys.argv) > 2:
         attach(*sys.argv[2:])
         if sys.argv[2] == "guard":
-            from nanquest.hear import backward_passes, hooks
+            from nanquest.hear import backward_passes, module_calls
             from nanquest.steps import updates
-            for place, name in ((hooks, "begin"), (backward_passes, "_begins"), (backward_passes, "_ends"), (backward_passes, "_cleared"),
+            for place, name in ((module_calls, "_begin"), (backward_passes, "_begins"), (backward_passes, "_ends"), (backward_passes, "_cleared"),
                                 (updates.Updates, "before"), (updates.Updates, "after")):
                 inside.put(place, name)
     torch.manual_seed(0)
