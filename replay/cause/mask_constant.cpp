@@ -83,7 +83,8 @@ std::optional<MaskSource> source_of(const Case& c, std::int32_t op, std::string_
   for (const std::string_view side : {"self", "other"}) {
     if (is_constant(c, maker, side) || !holds(c, maker, side, constant)) continue;
     if (adds && is_mask_table(c, maker, side)) return MaskSource{};
-    if (adds) continue;
+    // Written over data, and a sum since then: rounding removed what was added.
+    if (picks >= kMaxPicks) continue;
     if (auto found = source_of(c, maker, side, constant, picks + 1)) return found;
   }
   return std::nullopt;

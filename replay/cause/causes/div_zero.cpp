@@ -15,6 +15,7 @@
 #include "replay/case/values.h"
 #include "replay/cause/cause.h"
 #include "replay/cause/ignored_targets.h"
+#include "replay/cause/lost_bound.h"
 #include "replay/verdict/numbers.h"
 
 namespace nanquest {
@@ -25,15 +26,6 @@ bool divides(const OpRow& op) {
                                               "fmod", "floor_divide", "reciprocal", "rsqrt",
                                               "pow",  "addcdiv"};
   return names.count(plain_name(op)) > 0;
-}
-
-/// The zeros underflowed: in fp64 the op that made them makes other numbers.
-bool has_no_zeros_in_fp64(const Case& c, std::int32_t maker) {
-  const RunResult& run = c.whole(Precision::fp64);
-  if (maker == kNone || static_cast<std::size_t>(maker) >= run.ops.size()) return false;
-  const std::vector<StatsRow>& written = run.ops[static_cast<std::size_t>(maker)].written;
-  return !written.empty() &&
-         std::all_of(written.begin(), written.end(), [](const StatsRow& s) { return s.zero == 0; });
 }
 
 Finding finding(const Case& c, std::int32_t op, const Elements& e, std::int64_t bad) {

@@ -1,8 +1,9 @@
 // EPS_UNDERFLOW: an epsilon should keep a denominator (or the argument of a logarithm) from being zero, and
-// it is zero all the same. Two proofs. (1) The operand at the pole was made by adding an epsilon or clamping
-// to it, and there the epsilon is zero, or the sum is not zero before rounding to the format. (2) The op
-// takes an epsilon itself, and with one that the format can represent, and nothing else changed, it is
-// finite.
+// it is zero all the same. Three proofs. (1) The operand at the pole was made by adding an epsilon or
+// clamping to it, and there the epsilon is zero, or the sum is not zero before rounding to the format. (2)
+// The op takes an epsilon itself, and with one that the format can represent, and nothing else changed, it is
+// finite. (3) A bound that keeps a value from a number, as clamp(max=1 - 1e-8), is that number in the format
+// (replay/cause/lost_bound).
 #include <ATen/ATen.h>
 
 #include <cmath>
@@ -11,6 +12,7 @@
 #include "replay/case/semantics.h"
 #include "replay/case/values.h"
 #include "replay/cause/cause.h"
+#include "replay/cause/lost_bound.h"
 #include "replay/verdict/numbers.h"
 
 namespace nanquest {
@@ -130,9 +132,9 @@ std::optional<Finding> at_a_pole(const Case& c) {
   if (e->semantics->pole_kind != Pole::quotient && e->semantics->pole_kind != Pole::logarithm)
     return std::nullopt;
   if (count_true(at::logical_and(e->born, at::logical_not(e->at_pole()))) > 0) return std::nullopt;
-  const auto lost = lost_protection(c, c.op_index(), e->semantics->argument);
-  if (!lost) return std::nullopt;
-  return finding(c, count_true(e->born), *lost, eps_for(e->output));
+  if (const auto lost = lost_protection(c, c.op_index(), e->semantics->argument))
+    return finding(c, count_true(e->born), *lost, eps_for(e->output));
+  return finding_of_lost_bound(c, e->semantics->argument, count_true(e->born));
 }
 
 /// The outputs are finite wherever the recorded ones are not.

@@ -54,6 +54,22 @@ TEST(EpsUnderflow, BeforeALogarithm) {
                 Label::eps_underflow, "aten::log");
 }
 
+TEST(EpsUnderflow, ABoundThatTheFormatRounds) {
+  // The distance in a ball, in bf16, where 0.999 is 1; and a cross entropy by hand, where 1 - 1e-8 is 1 in
+  // fp32.
+  const at::Tensor depth = leaf(at::tensor({0.3f, 4.f, 6.f}));
+  const auto room = [&](double most) {
+    const at::Tensor r = depth.to(at::kBFloat16).tanh().clamp(std::nullopt, most);
+    return (1 / ((1 - r * r) * (1 - r * r))).to(at::kFloat).sum();
+  };
+  expect_healed(trained(depth, [&] { return room(1 - 1e-3); }), Label::eps_underflow, "aten::div_");
+  const at::Tensor logit = leaf(at::tensor({0.5f, 30.f}));
+  expect_healed(trained(logit, [&] { return -at::log(1 - logit.sigmoid().clamp(1e-8, 1 - 1e-8)).sum(); }),
+                Label::eps_underflow, "aten::log");
+  // A bound of 1 keeps nothing from 1.
+  expect_cause(trained(depth, [&] { return room(1); }), Label::div_zero, "aten::div_");
+}
+
 TEST(EpsUnderflow, AnEpsilonOfZeroInTheRootOfAVariance) {
   // A row of padding, in a norm written by hand. A zero that is added to a count is none: that stays a
   // division by zero.

@@ -126,6 +126,14 @@ TEST(MaskOverflow, ConstantsInAProductOrAPower) {
                 Label::mask_overflow, "aten::mm");
   expect_healed(trained(scores, [&] { return spread(scores.masked_fill(hidden, -1e30).pow(2).mean(1)); }),
                 Label::mask_overflow, "aten::pow");
+  // Added to the constant, the mean is lost in rounding; to a number that the data reach it is not.
+  const auto deviation = [&](double constant) {
+    return (scores.masked_fill(hidden, constant) - scores.mean(1, true)).pow(2).mean(1);
+  };
+  expect_healed(trained(scores, [&] { return spread(deviation(-1e30)); }), Label::mask_overflow, "aten::pow");
+  const at::Tensor large = leaf(at::linspace(-3e30, -1e30, 6).view({2, 3}));
+  expect_cause(trained(large, [&] { return spread((large.masked_fill(hidden, -1.f) - 1.f).pow(2)); }),
+               Label::fp16_overflow, "aten::pow");
 }
 
 TEST(MaskOverflow, ASumOfWhatWasComputedIsNone) {
