@@ -86,7 +86,8 @@ void StepTables::hash_survivors() {
   std::vector<std::int32_t> last(step_.slots.size(), kNone);
   for (const OpRow& op : recording.doc.ops)
     for (std::int32_t i = 0; i < op.written_count; ++i) {
-      const std::int32_t row = recording.doc.written[static_cast<std::size_t>(op.first_written + i)];
+      const std::int32_t row =
+          recording.doc.written[static_cast<std::size_t>(op.first_written) + static_cast<std::size_t>(i)];
       const std::int32_t output = row - op.first_output;
       const bool scratch =
           output >= 0 && output < op.output_count && is_scratch(op.name, static_cast<std::size_t>(output));
