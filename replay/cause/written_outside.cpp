@@ -4,9 +4,11 @@
 #include <cmath>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "probe/trace/graph.h"
 #include "replay/cause/culprit_info.h"
+#include "replay/history/columns.h"
 
 namespace nanquest {
 namespace {
@@ -98,19 +100,12 @@ std::optional<Outside> find(const Case& c) {
 
 /// What the gate counted in this step, from the series; "" if it saw nothing bad, or the file has none.
 std::string seen_by_gate(const SnapshotDoc& doc) {
-  for (const SeriesTable& table : doc.history) {
-    if (table.name != "scalars" || table.rows() == 0) continue;
-    const auto last = [&](const char* column) {
-      const auto at = std::find(table.columns.begin(), table.columns.end(), column);
-      return at == table.columns.end() ? 0.0
-                                       : table.values[(table.rows() - 1) * table.columns.size() +
-                                                      static_cast<std::size_t>(at - table.columns.begin())];
-    };
-    if (static_cast<std::int64_t>(last("step")) != doc.step) return "";
-    if (const double bad = last("bad_gradients"); bad > 0)
-      return std::to_string(static_cast<std::int64_t>(bad)) + " elements of the gradients were NaN or Inf";
-  }
-  return "";
+  const std::vector<double> steps = column_named(doc, "scalars", "step"),
+                            bad = column_named(doc, "scalars", "bad_gradients");
+  if (steps.empty() || bad.empty() || static_cast<std::int64_t>(steps.back()) != doc.step ||
+      !(bad.back() > 0))
+    return "";
+  return std::to_string(static_cast<std::int64_t>(bad.back())) + " elements of the gradients were NaN or Inf";
 }
 
 constexpr const char* kLook =

@@ -5,11 +5,13 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "probe/snapshot/reader.h"
 #include "probe/snapshot/sharing.h"
 #include "probe/trace/culprit.h"
 #include "replay/cli/commands.h"
+#include "replay/history/columns.h"
 #include "replay/history/growth.h"
 
 namespace nanquest::cli {
@@ -105,16 +107,10 @@ void print_text(const SnapshotReader& reader) {
 /// [step, loss] of the steps in the file's history, oldest first, without losses that are NaN.
 nlohmann::ordered_json losses_of(const SnapshotDoc& doc) {
   nlohmann::ordered_json found = nlohmann::ordered_json::array();
-  for (const SeriesTable& table : doc.history) {
-    const auto column = [&](const char* name) {
-      return static_cast<std::size_t>(std::find(table.columns.begin(), table.columns.end(), name) -
-                                      table.columns.begin());
-    };
-    const std::size_t width = table.columns.size(), step = column("step"), loss = column("loss");
-    for (std::size_t row = 0; row < table.rows() && step < width && loss < width; ++row)
-      if (const double value = table.values[row * width + loss]; std::isfinite(value))
-        found.push_back({static_cast<std::int64_t>(table.values[row * width + step]), value});
-  }
+  const std::vector<double> steps = column_named(doc, "scalars", "step"),
+                            losses = column_named(doc, "scalars", "loss");
+  for (std::size_t row = 0; row < std::min(steps.size(), losses.size()); ++row)
+    if (std::isfinite(losses[row])) found.push_back({static_cast<std::int64_t>(steps[row]), losses[row]});
   return found;
 }
 

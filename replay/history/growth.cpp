@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 
+#include "replay/history/columns.h"
 #include "replay/history/trend.h"
 #include "replay/verdict/numbers.h"
 
@@ -53,29 +53,6 @@ bool is_of_weights(const std::string& name) {
 double threshold_bits(const std::string& table, const std::string& column) {
   return table == "weight_norm" || column == "loss" || column.find("weight_norm") != std::string::npos ? 0.5
                                                                                                        : 1.0;
-}
-
-/// The column, one value per row; NaN where `measured` shows that the row only repeats an earlier one. An
-/// empty `measured` stands for a history that measured always.
-std::vector<double> column_of(const SeriesTable& table, std::size_t column,
-                              const std::vector<double>& measured) {
-  std::vector<double> series;
-  for (std::size_t r = 0; r < table.rows(); ++r)
-    series.push_back(r < measured.size() && measured[r] == 0
-                         ? std::numeric_limits<double>::quiet_NaN()
-                         : table.values[r * table.columns.size() + column]);
-  return series;
-}
-
-/// The column `name` of the table `table`; empty if there is none.
-std::vector<double> column_named(const SnapshotDoc& doc, const char* table, const std::string& name,
-                                 const std::vector<double>& measured = {}) {
-  for (const SeriesTable& t : doc.history) {
-    const auto found = std::find(t.columns.begin(), t.columns.end(), name);
-    if (t.name == table && found != t.columns.end())
-      return column_of(t, static_cast<std::size_t>(found - t.columns.begin()), measured);
-  }
-  return {};
 }
 
 /// A series that was looked at.
