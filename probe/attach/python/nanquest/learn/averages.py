@@ -50,9 +50,10 @@ class Averages:
 
     def _look(self, program, made: int) -> None:
         objects = gc.get_objects()
-        weights, optimizers = {}, living_optimizers(objects)
+        weights, order, optimizers = {}, {}, living_optimizers(objects)
         for optimizer in optimizers:
             for parameter in parameters_of(optimizer):
+                order.setdefault(id(parameter), len(order))
                 if (part := plain_part(parameter)) is not None and part.numel() >= LEAST:
                     weights.setdefault(part.shape, []).append((parameter, part))
         before, self._kept, stuck = self._kept, {}, []
@@ -70,6 +71,7 @@ class Averages:
             if found is not None:
                 stuck.append((*found, it.dtype, made - known[2]))
         if stuck:
+            stuck.sort(key=lambda found: order[id(found[0])])  # the collector lists objects in any order
             self._tell(program, stuck)
 
     def _on_record(self, program) -> bool:
