@@ -49,7 +49,10 @@ StepAnswer AttachSession::before_update(const Update& update, const Weights& wei
     if (gradients_follow && (machine_.stage() == updated || !machine_.on_record())) start_step();
     if (gradients_follow) cut_tape("the optimizer computes gradients itself");
     tensors_.bind(weights);
-    if (std::exchange(new_optimizer_, false)) tensors_.renew();
+    if (std::exchange(new_optimizer_, false)) {
+      tensors_.renew();
+      targets_.are_held(weights.tensors);
+    }
     machine_.update_begins(weights.numbers, gradients_follow);
     hear(Hear::earlier);
     // Ops after the program wrote a weight itself get their phase from their data (settle_phases).

@@ -18,6 +18,7 @@ Awaited AttachSession::look_at_gradients(const Update& update) {
   it.losses = losses_;
   it.norm_bad = norm_bad_;
   it.trained = tensors_.trained();
+  if (targets_.take()) history_.copied();
   it.one_norm = norms_ == 1;
   if (norm_.defined() && norm_.is_cpu() && it.one_norm) it.clip_norm = norm_.item().toDouble();
   it.graph_ran = graph_ran_in_ == it.step;

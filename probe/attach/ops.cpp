@@ -221,6 +221,8 @@ TORCH_LIBRARY(nanquest, m) {
   m.def("begin_forward() -> str", &Of<&AttachSession::begin_forward>::op);
   m.def("between_steps() -> bool", &Of<&AttachSession::between_steps>::op);
   m.def("begin_aside() -> ()", &Of<&AttachSession::begin_aside>::op);
+  m.def("computes_with(Tensor[] weights) -> ()", &Of<&AttachSession::computes_with>::op);
+  m.def("loaded(Tensor[] weights) -> ()", &Of<&AttachSession::loaded>::op);
   m.def(
       "before_update(float lr, float loss_scale, bool scale_overflow, Tensor? scale, Tensor? found_inf, "
       "Tensor[] weights, int[] numbers, bool gradients_follow, bool takes_word=False) -> str",

@@ -212,6 +212,7 @@ std::unique_ptr<OpFrame> AttachSession::on_start(const OpTraits& op,
   const auto inside = watched_steps_.inside();
   if (machine_.blind() || forked.load(std::memory_order_relaxed)) return nullptr;
   if (machine_.may_be_by_hand() && !followed_) hand_written(op, inputs);
+  targets_.sees(op, inputs);
   if (machine_.on_record() && machine_.stage() == StepMachine::Stage::updated &&
       current_phase() != Phase::optimizer &&
       (current_module() || ops_so_far() > trace_.update_ends + kOpsAfterUpdate))

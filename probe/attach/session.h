@@ -37,6 +37,7 @@
 #include "probe/attach/rounds.h"
 #include "probe/attach/step_answer.h"
 #include "probe/attach/step_undo.h"
+#include "probe/attach/target_copies.h"
 #include "probe/attach/watched_steps.h"
 #include "probe/base/result.h"
 #include "probe/nanquest.h"
@@ -80,6 +81,10 @@ class AttachSession : public OpSink {
   /// frozen encoder. If any of its results is alive when the next forward pass begins, the step begins with
   /// it. Ignored while a step is running.
   void begin_aside();
+  /// The program computes with these weights, and no optimizer is known to hold them: TargetCopies.
+  void computes_with(const std::vector<at::Tensor>& weights) { targets_.computes_with(weights); }
+  /// The program loaded something into these weights, at level guard, which sees no ops.
+  void loaded(const std::vector<at::Tensor>& weights) { targets_.overwritten(weights); }
   /// A loss scaler computed `scaled` from `loss`.
   void note_scaled(const at::Tensor& scaled, const at::Tensor& loss);
   /// Backward starts at `roots`. `accumulates`: into .grad; otherwise the gradients are returned.
@@ -421,6 +426,7 @@ class AttachSession : public OpSink {
   UpdateRisk risk_;
   WatchedSteps watched_steps_;
   Excursions excursions_;
+  TargetCopies targets_{tensors_};
   std::size_t states_freed_ = 0;    ///< moments that were replaced, at the last gate
   bool told_ = false;               ///< why the session is off
   std::int64_t graph_ran_in_ = -1;  ///< the last step in which a captured graph ran

@@ -47,6 +47,11 @@ void RunBand::Figure::came_back() {
   farthest = 0;
 }
 
+void RunBand::Figure::was_its_own() {
+  out = false;
+  farthest = 0;
+}
+
 bool RunBand::rate_rose(double rate) {
   if (!std::isfinite(rate)) return false;
   const std::size_t known = std::min(rates_known_, rates_.size());
@@ -104,12 +109,14 @@ BandNews RunBand::judge(const StepFigures& seen) {
     loss_.out |= news.loss;
     norm_.out |= news.norm;
   }
+  if (loss_.band.known() || norm_.band.known()) jumps_.judged(seen.copies, loss, norm, quiet_);
   const bool climbs = climb_.climbs(seen);
   if (climbs && !left_) {
     if (!excursion_) {
       news = begin(news, seen);
       since_ = climb_.low_at + 1;
     }
+    quiet_ = false;
     left_above_ = kAboveStart * climb_.low;
     // Its window has taken the climb in: the edge says nothing.
     usual_loss_.back = usual_loss_.edge = std::max(left_above_, usual_loss_.high);
@@ -118,7 +125,7 @@ BandNews RunBand::judge(const StepFigures& seen) {
   }
   if (!news.loss) loss_.take(seen.loss);
   if (!news.norm) norm_.take(seen.norm);
-  if (excursion_) return go_on(news);
+  if (excursion_) return go_on(news, seen);
   return news.loss || news.norm ? begin(news, seen) : news;
 }
 
@@ -130,6 +137,8 @@ BandNews RunBand::begin(BandNews news, const StepFigures& seen) {
   inside_in_a_row_ = 0;
   usual_loss_ = loss_.band.range().value_or(Band::Range{});
   usual_norm_ = norm_.band.range().value_or(Band::Range{});
+  quiet_ = jumps_.follows() && jumps_.explains(loss_.farthest, norm_.farthest);
+  if (quiet_) return {};
   news.kind = BandNews::spike;
   news.since = since_;
   news.usual_loss = usual_loss_;
@@ -137,7 +146,23 @@ BandNews RunBand::begin(BandNews news, const StepFigures& seen) {
   return news;
 }
 
-BandNews RunBand::go_on(BandNews news) {
+BandNews RunBand::after_copy(BandNews news, const StepFigures& seen) {
+  if (!jumps_.explains(loss_.farthest, norm_.farthest)) {
+    news.loss = loss_.farthest > 1;
+    news.norm = norm_.farthest > 1;
+    return begin(news, seen);
+  }
+  const bool is_level = steps_ >= kForGood;  // that the copy brought
+  if (inside_in_a_row_ < kBack && !is_level) return {};
+  for (Figure* figure : {&loss_, &norm_}) {
+    if (is_level && figure->out) figure->band.forget();
+    figure->was_its_own();
+  }
+  excursion_ = quiet_ = false;
+  return {};
+}
+
+BandNews RunBand::go_on(BandNews news, const StepFigures& seen) {
   const bool out = left_ ? news.loss : news.loss || news.norm;
   news.since = since_;
   news.usual_loss = usual_loss_;
@@ -147,6 +172,7 @@ BandNews RunBand::go_on(BandNews news) {
   outside_in_a_row_ = news.loss ? outside_in_a_row_ + 1 : 0;
   inside_in_a_row_ = out ? 0 : inside_in_a_row_ + 1;
   news.kind = out ? BandNews::goes_on : BandNews::inside;
+  if (quiet_) return after_copy(news, seen);
   if (inside_in_a_row_ >= kBack) {
     excursion_ = left_ = false;
     left_above_ = 0;

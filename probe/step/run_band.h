@@ -9,7 +9,8 @@
 /// while the weights grow, however steadily it climbs.
 ///
 /// The learning rate is known: after it has risen (a warm-up, a restart) only a loss worse than at the run's
-/// start is a spike. What is small against the run's start is none. No torch; one thread.
+/// start is a spike. What is small against the run's start is none. A jump that follows a copy into a target
+/// network is judged by what such copies did before (CopyJumps). No torch; one thread.
 #pragma once
 
 #include <algorithm>
@@ -18,6 +19,7 @@
 #include <limits>
 
 #include "probe/step/band.h"
+#include "probe/step/copy_jumps.h"
 
 namespace nanquest {
 
@@ -30,6 +32,7 @@ struct StepFigures {
   double rate = kUnknown;     ///< the learning rate
   double weights = kUnknown;  ///< norm of all weights, as last measured
   double moved = kUnknown;    ///< norm of the last measured update, relative to that of the weights
+  std::int64_t copies = 0;  ///< copies into weights that no optimizer holds, made by the run before the step
 };
 
 struct BandNews {
@@ -66,6 +69,8 @@ class RunBand {
     double above(double value, bool rate_rose) const;
     void take(double value);
     void came_back();
+    /// The excursion was the program's own: it says nothing of later ones.
+    void was_its_own();
   };
   /// A loss that climbs without ever leaving its band at once. How many times as large it is means something
   /// only of a loss that is never negative: not of a policy's.
@@ -82,14 +87,18 @@ class RunBand {
 
   bool rate_rose(double rate);
   BandNews begin(BandNews news, const StepFigures& seen);
-  BandNews go_on(BandNews news);
+  BandNews go_on(BandNews news, const StepFigures& seen);
+  /// Another step of an excursion that a copy made.
+  BandNews after_copy(BandNews news, const StepFigures& seen);
   BandNews diverged(BandNews news);
 
   Figure loss_{1.25}, norm_{2};
   Climb climb_;
   std::array<double, Band::kWindow> rates_{};
   std::size_t rates_known_ = 0;
+  CopyJumps jumps_;
   bool excursion_ = false;
+  bool quiet_ = false;     ///< a copy made the excursion: nothing is told
   bool left_ = false;      ///< for good
   double left_above_ = 0;  ///< a loss that climbed is back below this; 0: when it is inside its band
   int wary_ = 0;  ///< steps in which only a step well beyond the edge is a spike: one came back lately

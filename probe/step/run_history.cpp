@@ -136,7 +136,8 @@ void RunHistory::fill_gate(Gate gate, const GateResult& seen, const GradientGate
                                    .norm = std::isnan(clip_norm) ? seen.norm : clip_norm,
                                    .rate = history_->get(Scalar::lr),
                                    .weights = weights_norm_,
-                                   .moved = moved_});
+                                   .moved = moved_,
+                                   .copies = copies_});
   if (news_.kind == BandNews::spike) word = static_cast<double>(Gate::spike);
   // A spike has the lowest priority: a later update of the step replaces it.
   if (joined_ && before(Scalar::gate) == static_cast<double>(Gate::spike) && gate != Gate::ok)

@@ -47,6 +47,8 @@ class RunHistory {
   /// `join` said when the update began.
   void gated_later(bool joins, Gate gate, const GateResult& seen, const GradientGate& gradients,
                    double clip_norm = StepFigures::kUnknown, std::uint64_t trained = 0);
+  /// The program has copied something into weights that no optimizer holds (StepFigures::copies).
+  void copied() { ++copies_; }
   /// A step begins whose row `begin` starts later, at its gate: "seconds" runs from here.
   void step_starts() { step_started_ = now(); }
   /// What the probe costs now, for the rows that begin from here on (History's probe_share, watch_share).
@@ -96,6 +98,7 @@ class RunHistory {
   BandNews news_;
   double weights_norm_ = StepFigures::kUnknown, moved_ = StepFigures::kUnknown;  ///< as last measured
   std::vector<double> before_;                                                   ///< per layer, scratch
+  std::int64_t copies_ = 0;
   std::string complaint_;
   double started_ = 0, step_started_ = 0, memory_read_ = 0;  ///< 0: not yet
   double probe_share_ = StepFigures::kUnknown, watch_share_ = StepFigures::kUnknown;

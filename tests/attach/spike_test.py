@@ -5,7 +5,7 @@ import unittest
 
 from attached import HERE, AttachTest, main
 
-RUNS = HERE / "spikes" / "runs.py"
+RUNS, TARGET = HERE / "spikes" / "runs.py", HERE / "spikes" / "target.py"
 SPIKE = r"nanquest: step 150: a spike: the loss is [\d.]+, usually [\d.e-]+ to [\d.e-]+"
 
 
@@ -41,6 +41,17 @@ class SpikeTest(AttachTest):
                 self.clear("run")
                 self.run_of(kind)
                 self.assertEqual(self.manifest()["incidents"], [])
+
+    def test_a_renewed_target_network_is_no_spike_and_hides_none(self):
+        """Without the rule each of these has a spike in step 200."""
+        for kind, level in (("load", "trace"), ("copy", "trace"), ("load", "guard")):
+            with self.subTest(kind, level=level):
+                self.clear("run")
+                self.observed(TARGET, kind, "200", "230", options=("--level", level))
+                self.assertEqual(self.manifest()["incidents"], [])
+        self.clear("run")
+        self.observed(TARGET, "load", "200", "230", "200")
+        self.assertEqual([(row["step"], row["gate"]) for row in self.manifest()["incidents"]], [(200, "spike")])
 
     def test_replay_of_a_batch_needs_the_tape_to_tell_it_from_the_weights(self):
         self.run_of("sample")

@@ -5,9 +5,10 @@ import sys
 import healthy
 import healthy_last
 import healthy_more
+import healthy_unseen
 import torch
 
-KINDS = healthy.KINDS | healthy_more.KINDS | healthy_last.KINDS
+KINDS = healthy.KINDS | healthy_more.KINDS | healthy_last.KINDS | healthy_unseen.KINDS
 
 if __name__ == "__main__":
     torch.set_num_threads(1)

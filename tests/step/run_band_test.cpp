@@ -195,5 +195,59 @@ TEST(RunBand, a_higher_rate_may_bring_a_run_back_towards_its_start_but_not_beyon
   }
 }
 
+/// A loss that jumps to `jump` times its level in every 200th step, where a target network is renewed, and
+/// falls back within 20 steps. `told`: the run tells its copies.
+class Renewed {
+ public:
+  explicit Renewed(bool told, int every = 200) : told_(told), every_(every) {}
+  BandNews next(double jump) {
+    if (step_ > 0 && step_ % every_ == 0) ++copies_;
+    const double since = static_cast<double>(step_ % 200);
+    const double times = step_ < 200 ? 1 : 1 + (jump - 1) * std::exp(-since / 5);
+    const double noise = std::exp(draw_.normal(0.1));
+    return band_.judge({.step = step_++,
+                        .loss = 0.05 * times * noise,
+                        .norm = 0.2 * std::sqrt(times) * noise,
+                        .rate = 1e-3,
+                        .copies = told_ ? copies_ : 0});
+  }
+  /// Spikes of so many steps.
+  int spikes(int steps, double jump) {
+    int count = 0;
+    for (int i = 0; i < steps; ++i) count += next(jump).kind == BandNews::spike;
+    return count;
+  }
+
+ private:
+  Draw draw_{5};
+  RunBand band_;
+  bool told_;
+  int every_;
+  std::int64_t step_ = 0, copies_ = 0;
+};
+
+TEST(RunBand, a_jump_after_a_copy_into_a_target_is_the_runs_own) {
+  EXPECT_EQ(Renewed(true).spikes(4000, 8), 0);
+  EXPECT_GE(Renewed(false).spikes(4000, 8), 1);
+}
+
+TEST(RunBand, after_a_copy_a_larger_jump_than_earlier_ones_is_a_spike) {
+  Renewed run(true);
+  EXPECT_EQ(run.spikes(1000, 8), 0);
+  EXPECT_EQ(run.next(1000).kind, BandNews::spike);
+  EXPECT_EQ(Renewed(true).spikes(1000, 1000), 1) << "however few copies are known, if it is far enough out";
+}
+
+TEST(RunBand, copies_in_every_step_explain_no_jump) {
+  EXPECT_GE(Renewed(true, 1).spikes(1000, 8), 1);
+}
+
+TEST(RunBand, a_jump_long_after_a_copy_is_a_spike_although_copies_made_such) {
+  Renewed run(true);
+  EXPECT_EQ(run.spikes(900, 8), 0);
+  for (int i = 0; i < 50; ++i) EXPECT_FALSE(run.next(8).outside());
+  EXPECT_EQ(run.next(8 * std::exp(150 / 5.0)).kind, BandNews::spike) << "eight times the level, in step 950";
+}
+
 }  // namespace
 }  // namespace nanquest::testing

@@ -109,6 +109,8 @@ class Loads:
     def module_loaded(self, module, state, before) -> None:
         if not self._off:
             self._safely(self._given.loaded, module, state)
+            if self._attachment.started and not self._attachment.off and self._attachment.settings.level == "guard":  # no op shows it
+                self._attachment.ops.loaded([part for part in map(own_part, module.parameters()) if is_plain(part)])
         if before is not None:
             self._safely(self._module_loaded, module, state, before)
 

@@ -23,6 +23,8 @@ def _begin(attachment, module, args, kwargs):
     if in_backward() or elsewhere():
         return
     root = unwrap(module)
+    if probe.program is not None and attachment.started:
+        probe.program.meets(root)
     if not torch.is_grad_enabled():
         _begin_aside(attachment, root, args, kwargs)
         return

@@ -43,6 +43,7 @@ class Program:
         self.replicas = Replicas(self)
         self.watched_steps = WatchedSteps(attached)
         self.trains = Witnesses().trains
+        self._met = weakref.WeakSet()  # models that `meets` has looked at
         # Level guard records no ops, so modules and the batch are only needed for a profiler.
         self.tells_modules = attached.settings.level != "guard" or "NVTX_INJECTION64_PATH" in os.environ
         self.tells_batch = attached.settings.level != "guard"
@@ -81,6 +82,16 @@ class Program:
         if not self.trains(root):
             return False
         return not self.written.optimizers() or self.written.writes(next(p for p in root.parameters() if p.requires_grad))
+
+    def meets(self, root) -> None:
+        """A model is called. The library gets its weights that no optimizer writes, once: losses computed from them (by a target network)
+        jump when the program renews them. Before an optimizer's first update it is not known what it writes; the library hears that."""
+        if root in self._met or not self.written.optimizers():
+            return
+        self._met.add(root)
+        parts = (own_part(parameter) for parameter in root.parameters() if not self.written.writes(parameter))
+        if weights := [part for part in parts if is_plain(part)]:
+            self.attached.ops.computes_with(weights)
 
     def met_stranger(self):
         """A module without a path is about to run inside another one. It may have been added to a model after that was named: then all
