@@ -8,7 +8,9 @@
 #include <cstdio>
 #include <map>
 #include <sstream>
+#include <utility>
 
+#include "probe/nanquest.h"
 #include "trainer/precision/device.h"
 
 namespace nanquest::trainer {
@@ -148,6 +150,31 @@ std::optional<std::string> UpdateWatch::look(const NamedTensors& parameters) con
   return text_of("%.0f", 100 * stuck / moving) +
          " % of the weights with a gradient did not move: the update is less than " + format +
          " can add to them (a larger --lr, or weights in a wider format)";
+}
+
+HealthWatch::HealthWatch(const Optimizer& optimizer, std::int64_t full_rate, bool clips,
+                         std::function<void(const std::string&)> say)
+    : optimizer_(optimizer), full_rate_(full_rate), clips_(clips), say_(std::move(say)) {}
+
+void HealthWatch::before_update(std::int64_t step, at::ScalarType amp) {
+  const ObserverPause measuring;
+  update_watch_.reset();
+  if (step == 0)
+    for (const std::string& remark : gradient_remarks(optimizer_.parameters(), amp)) say_(remark);
+  if (step == full_rate_) update_watch_.emplace(optimizer_.parameters());
+}
+
+void HealthWatch::after_update(std::int64_t step, bool clipped) {
+  const ObserverPause measuring;
+  const auto tell = [&](const std::optional<std::string>& remark) {
+    if (remark) say_(*remark);
+  };
+  if (update_watch_) tell(update_watch_->look(optimizer_.parameters()));
+  update_watch_.reset();
+  if (clips_) tell(clip_watch_.add(clipped));
+  if (step != 0) return;
+  if (const std::vector<std::string> names = optimizer_.without_gradient(); !names.empty())
+    say_(without_gradient_remark(names));
 }
 
 }  // namespace nanquest::trainer

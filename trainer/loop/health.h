@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "trainer/optim/optimizer.h"
 #include "trainer/task/named_tensors.h"
 
 namespace nanquest::trainer {
@@ -46,6 +48,28 @@ class UpdateWatch {
 
  private:
   std::vector<at::Tensor> before_;  ///< undefined for a weight without a gradient
+};
+
+/// Looks for all of these signs while a run's steps are applied.
+class HealthWatch {
+ public:
+  /// Gradients are looked at in step 0, updates in step `full_rate`, the first after the warm-up, clipping in
+  /// every step if the run `clips`. `optimizer` must outlive it. `say` gets each remark.
+  HealthWatch(const Optimizer& optimizer, std::int64_t full_rate, bool clips,
+              std::function<void(const std::string&)> say);
+
+  /// Gradients computed in `amp` are there, and the update of `step` comes next.
+  void before_update(std::int64_t step, at::ScalarType amp);
+  /// That update was applied; `clipped` as in `ClipWatch`.
+  void after_update(std::int64_t step, bool clipped);
+
+ private:
+  const Optimizer& optimizer_;
+  std::int64_t full_rate_;
+  bool clips_;
+  std::function<void(const std::string&)> say_;
+  ClipWatch clip_watch_;
+  std::optional<UpdateWatch> update_watch_;  ///< of the update that comes next, if it is looked at
 };
 
 }  // namespace nanquest::trainer

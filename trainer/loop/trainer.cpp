@@ -1,21 +1,17 @@
-// How a run begins and ends.
+// How a run begins, goes on from a checkpoint, and ends.
 #include "trainer/loop/trainer.h"
 
-#include <chrono>
-#include <cmath>
+#include <algorithm>
+#include <filesystem>
 #include <limits>
-#include <numeric>
+#include <system_error>
+#include <utility>
 
+#include "trainer/loop/failure.h"
+#include "trainer/loop/open_probe.h"
 #include "trainer/precision/device.h"
 
 namespace nanquest::trainer {
-
-double mean(const std::deque<double>& values) {
-  return values.empty()
-             ? 0.0
-             : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
 namespace {
 
 /// A rehearsal stops where the run would have acted, and has nothing to go back to.
@@ -35,18 +31,21 @@ Trainer::Trainer(LoopConfig config, std::unique_ptr<Task> task, std::unique_ptr<
     : config_(std::move(config)),
       ranks_(config_.ranks != nullptr ? config_.ranks : &nobody_else()),
       rank_work_(*ranks_, config_.device),
+      agreement_(*ranks_, rank_work_),
       task_(std::move(task)),
       optimizer_(std::move(optimizer)),
       listener_(std::move(listener)),
       learned_(
           *optimizer_, [this] { return task_->buffers(); }, config_.device),
       ladder_(ladder_options(config_), config_.scaler, config_.amp, learned_, counters_, ladder_listener()),
-      attention_(task_->attention()),
+      computation_(config_, *ranks_, rank_work_, *task_, *optimizer_),
       identity_(config_, *task_, [this](const std::string& text) { say(text); }),
-      injector_(config_.injections, ranks_->rank()),
       checkpoints_(config_, !config_.rehearsal && ranks_->first()),
       batches_(config_, *task_, counters_, [this](const std::string& text) { say(text); }),
-      metrics_([this](const std::string& text) { say(text); }) {}
+      metrics_(config_, *task_, *optimizer_, ladder_.scaler(), counters_,
+               [this](const std::string& text) { say(text); }),
+      health_(*optimizer_, config_.schedule.warmup_steps, config_.grad_clip > 0,
+              [this](const std::string& text) { say(text); }) {}
 
 Result<std::unique_ptr<Trainer>> Trainer::create(LoopConfig config, std::unique_ptr<Task> task,
                                                  std::unique_ptr<Optimizer> optimizer, Listener listener) {
@@ -72,21 +71,43 @@ Status Trainer::begin() {
   return config_.resume ? resume() : Status();
 }
 
+Status Trainer::resume() {
+  const Result<FoundState> found = checkpoints_.newest();
+  if (!found) return found.error();
+  for (const std::string& remark : found->remarks) say(remark);
+  return go_on_from(found->state);
+}
+
+Status Trainer::go_on_from(const TrainState& state) {
+  if (Status s = identity_.check(state); !s) return s;
+  if (Status s = restore(state); !s) return s;
+  account_.take_up(state.story);
+  batches_.dropped = state.story.skipped_samples;
+  ladder_.scaler().set_history(state.story.scale_history);
+  std::error_code ec;
+  if (std::filesystem::exists(checkpoints_.weights("best"), ec))
+    account_.summary.best_weights = checkpoints_.weights("best");
+  return {};
+}
+
+void Trainer::complete(TrainState& state) const {
+  identity_.note_in(state);
+  state.story = account_.story();
+  state.story.skipped_samples = batches_.dropped;
+  state.story.scale_history = ladder_.scaler().history();
+}
+
+TrainState Trainer::save() const {
+  TrainState state = ladder_.present();
+  for (auto& [name, t] : state.tensors) t = t.clone();
+  return state;
+}
+
+Status Trainer::restore(const TrainState& state) {
+  return ladder_.restore(state, config_.changes.contains("device"));
+}
+
 Status Trainer::open() {
-  if (Status s = open_probe(); !s) return s;
-  return open_files();
-}
-
-Status Trainer::open_files() {
-  if (config_.rehearsal || !ranks_->first()) return {};
-  if (Status s = checkpoints_.open(); !s) return s;
-  if (config_.metrics_every == 0) return {};
-  std::vector<std::string> columns;
-  for (const auto& [name, value] : numbers_of({})) columns.push_back(name);
-  return metrics_.open(config_.run_dir, config_.metrics_csv, counters_.optimizer_step, columns);
-}
-
-Status Trainer::open_probe() {
   if (config_.level == Level::off && !config_.rehearsal) {
     // The probe makes no directory then, but checkpoints still go there.
     Result<RunClaim> claim = RunClaim::take(config_.run_dir, ranks_->rank(), config_.resume);
@@ -94,30 +115,12 @@ Status Trainer::open_probe() {
     claim_.emplace(std::move(claim).value());
     if (!claim_->earlier().empty()) say(claim_->earlier_text());
   }
-  ProbeOptions options;
-  options.run_dir = config_.run_dir;
-  options.level = config_.rehearsal ? Level::off : config_.level;
-  options.tape = config_.rehearsal ? 0 : static_cast<int>(config_.tape);
-  options.tape_folder = config_.tape_folder;
-  options.frozen_weights = config_.frozen_weights;
-  options.resume = config_.resume;
-  options.min_loss_scale = config_.scaler.floor;
-  options.config = config_.settings;
-  options.rank = ranks_->rank();
-  options.world_size = ranks_->size();
-  if (!ranks_->alone()) options.least = [this](std::int64_t value) { return ranks_->least(value); };
-  Result<std::unique_ptr<Probe>> probe = Probe::create(std::move(options));
+  Result<std::unique_ptr<Probe>> probe = open_probe(config_, *ranks_, *task_, *optimizer_);
   if (!probe) return probe.error();
   probe_ = std::move(*probe);
-  for (const auto& [name, p] : task_->parameters()) probe_->watch_parameter(name, p);
-  for (const auto& [name, b] : task_->buffers()) probe_->watch_buffer(name, b);
-  probe_->watch_optimizer([this] { return optimizer_->state(); });
-  // New names are only taken before the first step.
-  const double nan = std::nan("");
-  for (const Metric& metric : task_->metrics({})) probe_->log("eval_" + metric.name, nan);
-  for (const auto& [name, value] : optimizer_->numbers()) probe_->log(name, nan);
-  probe_->log("tokens_per_second", nan);
-  return {};
+  if (config_.rehearsal || !ranks_->first()) return {};
+  if (Status s = checkpoints_.open(); !s) return s;
+  return metrics_.open();
 }
 
 Result<Summary> Trainer::run() {
@@ -135,8 +138,8 @@ Result<Summary> Trainer::run() {
     (void)probe_->finish("failed: " + ended.error().message);
     return ended.error();
   }
-  summary_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return summary_;
+  account_.summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return account_.summary;
 }
 
 Status Trainer::train() {
@@ -146,9 +149,7 @@ Status Trainer::train() {
   checkpoints_.start_clock();
   if (follow(ladder_.keep(), nullptr) == Next::stop) return {};
   batches_.begin_ahead();
-  // Of several ranks one is asked to stop before the others hear of it: then they have to agree.
-  const auto asked_to_stop = [&] { return ranks_->alone() ? stop_code_ != 0 : stop_agreed_; };
-  while (counters_.optimizer_step < end && !stopped_ && !asked_to_stop()) {
+  while (counters_.optimizer_step < end && !stopped_ && !agreement_.stops()) {
     Result<Next> next = one_batch();
     if (!next) return next.error();
     if (counters_.optimizer_step % config_.ring_every == 0)
@@ -161,14 +162,7 @@ Status Trainer::same_everywhere() {
   if (ranks_->alone()) return {};
   std::string all = identity_.text();
   all += "\n" + std::to_string(counters_.optimizer_step) + "\n" + std::to_string(counters_.data_position);
-  if (rank_work_.agree_on(std::move(all), optimizer_->parameters())) return {};
-  together_ = true;
-  if (!ranks_->first()) return Error{ErrorCode::internal, "", ""};
-  return Error{ErrorCode::internal,
-               "step " + std::to_string(counters_.optimizer_step) +
-                   ": weights, data or settings are not the same on all ranks",
-               "give all of them the same files and settings, and machines of one kind; checkpoints before "
-               "this are whole"};
+  return agreement_.alike(std::move(all), optimizer_->parameters(), counters_.optimizer_step);
 }
 
 Status Trainer::end_run() {
@@ -176,30 +170,31 @@ Status Trainer::end_run() {
   const bool complete = counters_.optimizer_step >= config_.steps && !stopped_;
   if (complete) {
     if (Status s = evaluate_and_keep_best(last_event_); !s) return s;
-    rewrite_last_metrics();
+    if (last_event_.steps != 0 && last_event_.step + 1 == counters_.optimizer_step)
+      metrics_.rewrite(last_event_);
   }
   if (Status s = write_final_weights(); !s) return s;
-  summary_.counters = counters_;
-  summary_.state_file = checkpoints_.newest_file;
-  summary_.skipped_samples = batches_.dropped;
-  summary_.best_eval_loss = counters_.best_eval;
-  summary_.last_loss = mean(recent_losses_);
-  summary_.averaged = static_cast<std::int64_t>(recent_losses_.size());
-  summary_.final_lr = next_lr();
-  summary_.final_scale = ladder_.scaler().scale();
-  summary_.final_format = short_name(ladder_.run_format());
-  summary_.scale_history = ladder_.scaler().history();
-  if (summary_.outcome.empty()) summary_.outcome = complete ? "finished" : "interrupted, resumable";
-  if (stopped_) {
-    summary_.exit = ExitCode::non_finite;
-  } else if (!complete && stop_code_ != 0) {
-    summary_.exit = static_cast<ExitCode>(stop_code_.load());
-  } else if (state_was_corrupt_ || ladder_.was_corrupt()) {
-    summary_.exit = ExitCode::state_corrupt;
-  } else if (counters_.incidents > 0 || counters_.skipped > 0 || !batches_.dropped.empty()) {
-    summary_.exit = ExitCode::finding;
-  }
-  return probe_->finish(summary_.outcome);
+  account_.close();
+  Summary& summary = account_.summary;
+  summary.counters = counters_;
+  summary.state_file = checkpoints_.newest_file;
+  summary.skipped_samples = batches_.dropped;
+  summary.best_eval_loss = counters_.best_eval;
+  summary.final_lr = next_lr();
+  summary.final_scale = ladder_.scaler().scale();
+  summary.final_format = short_name(ladder_.run_format());
+  summary.scale_history = ladder_.scaler().history();
+  if (summary.outcome.empty()) summary.outcome = complete ? "finished" : "interrupted, resumable";
+  summary.exit = exit_code(complete);
+  return probe_->finish(summary.outcome);
+}
+
+ExitCode Trainer::exit_code(bool complete) const {
+  if (stopped_) return ExitCode::non_finite;
+  if (!complete && agreement_.stop_code() != 0) return static_cast<ExitCode>(agreement_.stop_code());
+  if (state_was_corrupt_ || ladder_.was_corrupt()) return ExitCode::state_corrupt;
+  const bool found = counters_.incidents > 0 || counters_.skipped > 0 || !batches_.dropped.empty();
+  return found ? ExitCode::finding : ExitCode::ok;
 }
 
 Status Trainer::write_final_weights() {
@@ -215,7 +210,42 @@ Status Trainer::write_final_weights() {
   }
   if (!learned_.finite(false)) return {};
   if (Status s = write_state(); !s) return s;
-  return write_weights("final", {}, summary_.final_weights);
+  return write_weights("final", {}, account_.summary.final_weights);
+}
+
+Status Trainer::write_weights(const std::string& name, std::map<std::string, std::string> facts,
+                              std::string& path) {
+  facts["step"] = std::to_string(counters_.optimizer_step);
+  return checkpoints_.write_weights(name, *task_, facts, path);
+}
+
+Error Trainer::failed(const std::exception& e) {
+  Error error = failure(e, counters_.optimizer_step);
+  try {
+    save_before_ending();
+  } catch (const std::exception& again) {
+    say("nothing could be saved: " + first_line(again));
+  }
+  return error;
+}
+
+void Trainer::save_before_ending() {
+  optimizer_->clear_gradients();
+  // What failed in the middle of an update has moved some weights and not others.
+  const bool as_it_is = consistent_ && learned_.finite(true);
+  Status saved;
+  if (as_it_is) {
+    saved = write_state();
+  } else if (const TrainState* kept = ladder_.newest();
+             kept != nullptr && kept->counters.data_steps > checkpoints_.saved_batches) {
+    saved = checkpoints_.write(*kept);
+  }
+  if (!saved) {
+    say("nothing could be saved: " + saved.error().text());
+  } else if (!checkpoints_.newest_file.empty()) {
+    say("saved: " + checkpoints_.newest_file + "; --resume goes on from step " +
+        std::to_string(checkpoints_.saved_step));
+  }
 }
 
 void Trainer::say(const std::string& text) const {
