@@ -6,6 +6,7 @@
 
 #include "probe/snapshot/atomic_file.h"
 #include "probe/snapshot/writer.h"
+#include "replay/verdict/json.h"
 #include "tests/viewer/story.h"
 #include "viewer/model/verdict_page.h"
 #include "viewer/panels/registry.h"

@@ -10,6 +10,7 @@
 #include "probe/snapshot/manifest.h"
 #include "probe/snapshot/series.h"
 #include "probe/snapshot/writer.h"
+#include "replay/verdict/json.h"
 #include "tests/viewer/story.h"
 #include "viewer/model/verdict_page.h"
 #include "viewer/panels/registry.h"

@@ -12,6 +12,7 @@
 #include "probe/snapshot/manifest.h"
 #include "probe/snapshot/writer.h"
 #include "probe/trace/graph.h"
+#include "replay/verdict/json.h"
 #include "tests/viewer/story.h"
 #include "viewer/model/kept.h"
 #include "viewer/model/layer_table.h"

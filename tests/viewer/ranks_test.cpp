@@ -9,6 +9,7 @@
 #include "probe/snapshot/manifest.h"
 #include "probe/snapshot/run_dir.h"
 #include "probe/snapshot/writer.h"
+#include "replay/verdict/json.h"
 #include "tests/viewer/story.h"
 #include "viewer/model/rank_grid.h"
 #include "viewer/model/verdict_page.h"

@@ -1,4 +1,5 @@
 // Losses of rehearsed runs, columns that a program adds later, modules that contain others.
+#include "replay/verdict/json.h"
 #include "viewer/model/rehearsed.h"
 
 #include <cmath>

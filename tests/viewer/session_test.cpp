@@ -11,6 +11,7 @@
 
 #include "probe/snapshot/series.h"
 #include "probe/snapshot/writer.h"
+#include "replay/verdict/json.h"
 #include "tests/viewer/fixture.h"
 #include "viewer/model/session.h"
 #include "viewer/model/verdict_page.h"

@@ -1,4 +1,5 @@
 // Where in the program it was: the whole stack, and the program's own lines.
+#include "replay/verdict/json.h"
 #include "viewer/model/source.h"
 
 #include <gtest/gtest.h>

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "probe/snapshot/atomic_file.h"
+#include "replay/verdict/json.h"
 #include "tests/viewer/damage.h"
 #include "tests/viewer/driver.h"
 #include "tests/viewer/story.h"

@@ -10,6 +10,7 @@
 
 #include "probe/snapshot/sharing.h"
 #include "probe/snapshot/writer.h"
+#include "replay/verdict/json.h"
 #include "tests/viewer/fixture.h"
 #include "viewer/model/verdict_page.h"
 #include "viewer/panels/registry.h"

@@ -38,6 +38,12 @@ bool Session::has_step(double step) const {
                      [&](const IncidentEntry& e) { return static_cast<double>(e.files.step) == step; });
 }
 
+/// Another history may lack the selected statistic. One without rows decides nothing.
+void Session::keep_statistic() {
+  if (!history().empty() && !history().has(selection_.statistic))
+    selection_.statistic = history().first_available();
+}
+
 std::string Session::layer_of(const std::string& name) const {
   return layer_for(history(), name);
 }
@@ -50,20 +56,20 @@ void Session::restore(const Selection& before) {
   if (!selection_.layer.empty() && !has_layer(selection_.layer)) selection_.layer = fresh.layer;
   if (headroom().bits(selection_.place) == nullptr) selection_.place.clear();
   keep_statistic();
-  if (incident_ == nullptr) return;
-  if (selection_.op >= static_cast<std::int32_t>(incident_->trace.size())) selection_.op = fresh.op;
-  if (!incident_->holds(selection_.tensor)) show_tensor(fresh.tensor);
+  if (incident() == nullptr) return;
+  if (selection_.op >= static_cast<std::int32_t>(incident()->trace.size())) selection_.op = fresh.op;
+  if (!incident()->holds(selection_.tensor)) show_tensor(fresh.tensor);
   const StoredTensor* tensor = stored_tensor();
   if (tensor == nullptr || selection_.element >= static_cast<std::int64_t>(element_count(tensor->shape)))
     selection_.element = -1;
-  if (selection_.sample >= sample_count(incident_->doc)) selection_.sample = fresh.sample;
+  if (selection_.sample >= sample_count(incident()->doc)) selection_.sample = fresh.sample;
 }
 
 void Session::select_incident(int row) {
   selection_.incident = row;
   if (row < 0) return load_incident(row);
-  const bool open = incident_ != nullptr &&
-                    incident_->reader.path() == incidents()[static_cast<std::size_t>(row)].files.snapshot;
+  const bool open = incident() != nullptr &&
+                    incident()->reader.path() == incidents()[static_cast<std::size_t>(row)].files.snapshot;
   if (!open) load_incident(row);
   keep_statistic();
   selection_.op = kNone;
@@ -71,34 +77,35 @@ void Session::select_incident(int row) {
   selection_.layer.clear();
   start_sample();
   selection_.step = static_cast<double>(incidents()[static_cast<std::size_t>(row)].files.step);
-  if (incident_ == nullptr) {
-    if (verdict_) selection_.layer = layer_for(history(), verdict_->culprit.module);
+  if (incident() == nullptr) {
+    if (verdict()) selection_.layer = layer_for(history(), verdict()->culprit.module);
     return;
   }
-  select_op(incident_->doc.culprit.op);
-  const std::string& bad = incident_->doc.culprit.tensor_name;
-  for (const StoredTensor& tensor : incident_->tensors)
+  select_op(incident()->doc.culprit.op);
+  const std::string& bad = incident()->doc.culprit.tensor_name;
+  for (const StoredTensor& tensor : incident()->tensors)
     if (!bad.empty() && tensor.name == bad) select_tensor(tensor.path);
-  if (selection_.tensor.empty() && !incident_->tensors.empty()) show_tensor(incident_->tensors.front().path);
+  if (selection_.tensor.empty() && !incident()->tensors.empty())
+    show_tensor(incident()->tensors.front().path);
 }
 
 void Session::select_op(std::int32_t op) {
-  if (incident_ == nullptr || op < 0 || op >= static_cast<std::int32_t>(incident_->trace.size())) return;
+  if (incident() == nullptr || op < 0 || op >= static_cast<std::int32_t>(incident()->trace.size())) return;
   selection_.op = op;
-  selection_.step = static_cast<double>(incident_->doc.step);
-  const std::string module = incident_->trace.line(OpId{op}).module;
+  selection_.step = static_cast<double>(incident()->doc.step);
+  const std::string module = incident()->trace.line(OpId{op}).module;
   const std::string layer = module.empty() ? "" : layer_for(history(), module);
   if (!layer.empty()) selection_.layer = layer;
-  if (const std::string data = incident_->trace.stored_data(OpId{op});
-      !data.empty() && incident_->holds(data))
+  if (const std::string data = incident()->trace.stored_data(OpId{op});
+      !data.empty() && incident()->holds(data))
     show_tensor(data);
 }
 
 void Session::select_layer(const std::string& layer) {
   selection_.layer = layer;
-  if (layer.empty() || incident_ == nullptr) return;
+  if (layer.empty() || incident() == nullptr) return;
   const StoredTensor* best = nullptr;
-  for (const StoredTensor& tensor : incident_->tensors) {
+  for (const StoredTensor& tensor : incident()->tensors) {
     const bool belongs =
         tensor.group == "parameters" && (tensor.name == layer || tensor.name.rfind(layer + ".", 0) == 0);
     if (belongs && (best == nullptr || tensor.bytes > best->bytes)) best = &tensor;
@@ -141,8 +148,8 @@ void Session::keep(const Session& older) {
 }
 
 void Session::select_tensor(const std::string& path) {
-  if (incident_ == nullptr) return;
-  for (const StoredTensor& tensor : incident_->tensors) {
+  if (incident() == nullptr) return;
+  for (const StoredTensor& tensor : incident()->tensors) {
     if (tensor.path != path) continue;
     show_tensor(path);
     if (const std::string layer = layer_for(history(), tensor.name);

@@ -1,3 +1,4 @@
+// What a session opens, in which order, and what it says about that.
 #include "viewer/model/session.h"
 
 #include <algorithm>
@@ -8,7 +9,9 @@
 #include <utility>
 
 #include "probe/trace/culprit.h"
+#include "viewer/model/numbers.h"
 #include "viewer/model/path_words.h"
+#include "viewer/model/run_state.h"
 #include "viewer/model/taster.h"
 
 namespace nanquest::viewer {
@@ -25,7 +28,7 @@ bool is_file(const std::string& path) {
 
 Session Session::nothing(const std::string& path, const std::string& why) {
   Session session;
-  session.path_ = path;
+  session.files_ = RunFiles(path, false);
   session.title_ = last_name(path);
   session.nothing_ = true;
   session.nothing_because_ = why;
@@ -50,23 +53,22 @@ Result<Session> Session::open(const std::string& path, Progress* progress) {
     return Error{ErrorCode::bad_file, path + ": is what a replay left of " + snapshot + ", which is not here",
                  "give that snapshot or its run directory"};
   }
-  Session session;
-  session.path_ = path;
-  session.title_ = last_name(path);
-  session.progress_ = progress;
   std::error_code ec;
   const fs::file_status status = fs::status(path, ec);
   const bool has_verdict = is_file(verdict_path(path));
   if (!fs::exists(status) && !has_verdict)
     return Error{ErrorCode::bad_file, path + ": no such file or directory",
                  "give a run directory or a snapshot (…/incidents/step-*.h5)"};
-  session.is_run_ = fs::is_directory(status);
-  if (!session.is_run_ && !fs::is_regular_file(status) && !has_verdict)
+  const bool is_run = fs::is_directory(status);
+  if (!is_run && !fs::is_regular_file(status) && !has_verdict)
     return Error{ErrorCode::bad_file, path + ": neither a directory nor a file",
                  "give a run directory or a snapshot"};
+  Session session;
+  session.files_ = RunFiles(path, is_run);
+  session.title_ = last_name(path);
+  session.progress_ = progress;
   if (Status loaded = session.load(); !loaded) {
-    Result<RunFolder> folder =
-        session.is_run_ ? read_run_folder(path, progress) : Result<RunFolder>(loaded.error());
+    Result<RunFolder> folder = is_run ? read_run_folder(path, progress) : Result<RunFolder>(loaded.error());
     if (!folder) return loaded.error();
     Session of_runs = nothing(path, folder->headline());
     of_runs.folder_ = std::make_shared<RunFolder>(std::move(folder).value());
@@ -95,46 +97,51 @@ Status Session::load() {
   incidents_ = std::make_shared<std::vector<IncidentEntry>>();
   manifest_.reset();
   manifest_error_.clear();
-  if (!is_run_) {
-    stamps_ = std::make_shared<Stamps>(
-        stamps());  // before anything is read: what changes while it is read is read again
-    IncidentEntry entry;
-    if (auto named = parse_incident_name(path_)) entry.files = *named;
-    entry.files.snapshot = path_;
-    entry.snapshot = is_file(path_) ? Snapshot::here : Snapshot::lost;
-    entry.files.verdict = is_file(verdict_path(path_)) ? verdict_path(path_) : "";
-    entry.files.replay = is_file(replay_path(path_)) ? replay_path(path_) : "";
-    own_incidents().push_back(entry);
-    load_incident(0);
-    if (incident_ == nullptr && !verdict_) {
-      if (entry.snapshot == Snapshot::lost)
-        return Error{ErrorCode::bad_file, incidents()[0].verdict_error, ""};
-      Result<SnapshotReader> again = open_tasted(path_);
-      return again ? Error{ErrorCode::bad_file, incident_error_, ""} : again.error();
-    }
-    IncidentFiles& files = own_incidents()[0].files;
-    files.step = incident_ ? incident_->doc.step : verdict_->step;
-    files.rank = incident_ ? incident_->doc.rank : verdict_->rank;
-    rehearsed_ = std::make_shared<std::vector<RehearsedCurve>>(
-        read_rehearsed(path_, files.step, files.rank, rehearsed_error_));
-    return {};
-  }
-  Result<RunListing> listing = list_run(path_);
-  if (!listing) return listing.error();
-  listing_ = std::make_shared<RunListing>(std::move(listing).value());
-  stamps_ = std::make_shared<Stamps>(stamps());  // as above
-  if (!listing_->manifest.empty()) {
-    Result<Manifest> manifest = read_manifest(path_);
+  return is_run() ? load_run() : load_file();
+}
+
+Status Session::load_file() {
+  files_.note_read(files_.stamps());
+  IncidentEntry entry;
+  if (auto named = parse_incident_name(path())) entry.files = *named;
+  entry.files.snapshot = path();
+  entry.snapshot = is_file(path()) ? Snapshot::here : Snapshot::lost;
+  entry.files.verdict = is_file(verdict_path(path())) ? verdict_path(path()) : "";
+  entry.files.replay = is_file(replay_path(path())) ? replay_path(path()) : "";
+  own_incidents().push_back(entry);
+  load_incident(0);
+  if (!shown_->nothing()) return {};
+  if (entry.snapshot == Snapshot::lost) return Error{ErrorCode::bad_file, incidents()[0].verdict_error, ""};
+  Result<SnapshotReader> again = open_tasted(path());
+  return again ? Error{ErrorCode::bad_file, incident_error(), ""} : again.error();
+}
+
+Status Session::load_run() {
+  if (Status listed = files_.list(); !listed) return listed;
+  files_.note_read(files_.stamps());
+  if (!files_.listing().manifest.empty()) {
+    Result<Manifest> manifest = read_manifest(path());
     if (manifest)
       manifest_ = std::move(manifest).value();
     else
       manifest_error_ = manifest.error().text();
   }
-  incidents_ = std::make_shared<std::vector<IncidentEntry>>(list_incidents(*listing_, manifest_));
-  note_written();
+  incidents_ = std::make_shared<std::vector<IncidentEntry>>(list_incidents(files_.listing(), manifest_));
+  files_.note_written();
   series_.begin_anew();
   load_series(0);
   return {};
+}
+
+void Session::load_incident(int row) {
+  note_reading();
+  shown_ = std::make_shared<const ReadIncident>();
+  values_ = {};
+  if (row < 0 || row >= static_cast<int>(incidents().size()) || stopped()) return;
+  IncidentEntry& entry = own_incidents()[static_cast<std::size_t>(row)];
+  if (is_run() && entry.files.rank != series_.rank()) load_series(entry.files.rank);
+  const bool many_ranks = manifest_ && manifest_->world_size > 1;
+  shown_ = std::make_shared<const ReadIncident>(read_incident(entry, is_run(), many_ranks, progress_));
 }
 
 std::vector<int> Session::opening_order() const {
@@ -156,10 +163,9 @@ void Session::start_selection() {
       break;
     load_incident(order.front());
   }
-  const auto nothing = [&] { return incident_ == nullptr && !verdict_; };
   select_incident(order.empty() ? -1 : order.front());
-  for (std::size_t i = 1; i < order.size() && nothing(); ++i) select_incident(order[i]);
-  if (!order.empty() && nothing())
+  for (std::size_t i = 1; i < order.size() && shown_->nothing(); ++i) select_incident(order[i]);
+  if (!order.empty() && shown_->nothing())
     select_incident(order.front());  // none can be read: reports the first
                                      // one's error
   if (const int maker = rank_that_made_it(); maker >= 0) select_incident(maker);
@@ -170,7 +176,7 @@ void Session::start_selection() {
 /// that made its own, or -1. Notes what the files of these ranks say.
 int Session::rank_that_made_it() {
   constexpr int kMostAsked = 8;
-  if (incident_ == nullptr || verdict_ || arrived_by(incident_->doc).empty()) return -1;
+  if (incident() == nullptr || verdict() || arrived_by(incident()->doc).empty()) return -1;
   const IncidentFiles shown = entry()->files;
   int maker = -1, asked = 0;
   for (std::size_t row = 0; row < incidents().size() && asked < kMostAsked && !stopped(); ++row) {
@@ -187,20 +193,63 @@ int Session::rank_that_made_it() {
   return maker;
 }
 
-/// Another history may lack the selected statistic. One without rows decides nothing.
-void Session::keep_statistic() {
-  if (!history().empty() && !history().has(selection_.statistic))
-    selection_.statistic = history().first_available();
-}
-
 const History& Session::history() const {
-  return series_.history().empty() && incident_ ? incident_->history : series_.history();
+  return series_.history().empty() && incident() != nullptr ? incident()->history : series_.history();
 }
 
 /// If incidents are known, series of ranks without incidents are not summarised.
 void Session::load_series(std::int32_t rank) {
   note_reading(false);
-  series_.read(*listing_, rank, incidents().empty(), progress_);
+  series_.read(files_.listing(), rank, incidents().empty(), progress_);
+}
+
+std::optional<std::pair<double, double>> Session::steps_shown() const {
+  std::optional<std::pair<double, double>> span;
+  const auto add = [&](double first, double last) {
+    span =
+        span ? std::pair(std::min(span->first, first), std::max(span->second, last)) : std::pair(first, last);
+  };
+  const auto add_series = [&](const History& history) {
+    if (!history.empty()) add(history.steps().front(), history.steps().back());
+  };
+  add_series(history());
+  for (const auto& other : others()) add_series(other->history());
+  // A run that is stopped by an incident has no row of that step.
+  for (const IncidentEntry& entry : incidents()) {
+    const auto step = static_cast<double>(entry.files.step);
+    add(step, step);
+  }
+  return span;
+}
+
+std::string Session::age_text() const {
+  return is_run() ? viewer::age_text(files_.written()) : "";
+}
+
+std::vector<std::string> Session::complaints() const {
+  std::vector<std::string> all;
+  for (const std::string& error : {lost_, manifest_error_, headroom_error(), shown_->rehearsed_error})
+    if (!error.empty()) all.push_back(error);
+  for (const SeriesWord& word : series_words())
+    if (!word.error.empty()) all.push_back(word.error);
+  for (const IncidentEntry& entry : incidents())
+    for (const std::string& error : {entry.error, entry.verdict_error})
+      if (!error.empty()) all.push_back(error);
+  if (incident() != nullptr && !incident()->replay_error.empty()) all.push_back(incident()->replay_error);
+  return all;
+}
+
+std::string Session::lost_series() const {
+  if (!is_run() || !files_.listing().series.empty() || !manifest_) return "";
+  std::string lost = "the run's series file is not here";
+  if (history().empty()) return lost;
+  return lost + "; steps " + exact_number(history().steps().front()) + " to " +
+         exact_number(history().steps().back()) + " are those that the incident's file holds";
+}
+
+std::string Session::status() const {
+  if (!lost_.empty()) return "gone: moved, renamed or removed while it was shown";
+  return manifest_ ? status_text(manifest_->status, manifest_->outcome, files_.written()) : "";
 }
 
 }  // namespace nanquest::viewer

@@ -8,7 +8,6 @@
 /// shared and never changed: a Loader reads into a copy on another thread.
 #pragma once
 
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,21 +17,16 @@
 
 #include "probe/base/result.h"
 #include "probe/snapshot/manifest.h"
-#include "probe/snapshot/rank_row.h"
-#include "probe/snapshot/run_dir.h"
-#include "replay/verdict/json.h"
-#include "viewer/model/batch.h"
-#include "viewer/model/comparison.h"
-#include "viewer/model/elements.h"
 #include "viewer/model/incident.h"
+#include "viewer/model/incident_values.h"
 #include "viewer/model/note.h"
 #include "viewer/model/progress.h"
-#include "viewer/model/rehearsed.h"
+#include "viewer/model/read_incident.h"
+#include "viewer/model/run_files.h"
 #include "viewer/model/run_folder.h"
 #include "viewer/model/run_series.h"
+#include "viewer/model/runs_beside.h"
 #include "viewer/model/selection.h"
-#include "viewer/model/side_by_side.h"
-#include "viewer/model/source.h"
 #include "viewer/model/step_diff.h"
 
 namespace nanquest::viewer {
@@ -43,8 +37,8 @@ class Session {
   /// snapshot, and a verdict alone is enough. `bad_file` for anything else. `opens_before` decides which of a
   /// run's incidents is opened; one with neither a readable snapshot nor verdict is skipped
   /// (IncidentEntry::error) if another can be read. A directory that is no run but holds some gives a session
-  /// without data and with a `folder`; what `nanquest diff --json` wrote gives one with a `diff`. `progress`, if given, is updated and may stop it: then
-  /// the result is invalid.
+  /// without data and with a `folder`; what `nanquest diff --json` wrote gives one with a `diff`. `progress`,
+  /// if given, is updated and may stop it: then the result is invalid.
   static Result<Session> open(const std::string& path, Progress* progress = nullptr);
   /// A session without data, while it is being read or if it could not be. `why`: a sentence, or "" while it
   /// is being read.
@@ -60,24 +54,24 @@ class Session {
   void report_to(Progress* progress) { progress_ = progress; }
   Progress* progress() const { return progress_; }
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return files_.path(); }
   /// "story" for runs/story.
   const std::string& title() const { return title_; }
-  bool is_run() const { return is_run_; }
+  bool is_run() const { return files_.is_run(); }
   const std::optional<Manifest>& manifest() const { return manifest_; }
   const std::string& manifest_error() const { return manifest_error_; }
   const std::vector<IncidentEntry>& incidents() const { return *incidents_; }
   /// The open incident, or null; its verdict may be there although its snapshot can't be read.
-  const OpenIncident* incident() const { return incident_.get(); }
+  const OpenIncident* incident() const { return shown_->open.get(); }
   /// The same, to be held: the file stays open as long as there is an owner.
-  const std::shared_ptr<const OpenIncident>& held_incident() const { return incident_; }
+  const std::shared_ptr<const OpenIncident>& held_incident() const { return shown_->open; }
   /// The selected line of the incident list, or null.
   const IncidentEntry* entry() const {
     return selection_.incident < 0 ? nullptr : &(*incidents_)[static_cast<std::size_t>(selection_.incident)];
   }
-  const std::string& incident_error() const { return incident_error_; }
+  const std::string& incident_error() const { return shown_->error; }
   /// The verdict of the selected incident, if there is one.
-  const std::optional<Verdict>& verdict() const { return verdict_; }
+  const std::optional<Verdict>& verdict() const { return shown_->verdict; }
   /// Why there is no verdict, if its file is there but bad.
   std::string verdict_error() const { return entry() == nullptr ? "" : entry()->verdict_error; }
   /// That the run was moved or removed while it was shown; "" while it is there.
@@ -92,13 +86,13 @@ class Session {
   /// Files that are there and can't be read, one line each: manifest, series, snapshots that were tried.
   std::vector<std::string> complaints() const;
   /// The frames from which the blamed op was called, innermost first; empty if none are recorded.
-  const std::vector<std::string>& culprit_stack() const { return culprit_stack_; }
+  const std::vector<std::string>& culprit_stack() const { return shown_->stack; }
   /// The program's lines there, as they are on this machine.
-  const Source& source() const { return source_; }
+  const Source& source() const { return shown_->source; }
   /// What other ranks wrote of the step of the selected incident instead of a file, by rank.
-  const std::map<std::int32_t, RankRow>& rank_rows() const { return *rank_rows_; }
+  const std::map<std::int32_t, RankRow>& rank_rows() const { return shown_->rank_rows; }
   /// The rehearsed runs of the selected incident; none if there are none, or the file can't be read.
-  const std::vector<RehearsedCurve>& rehearsed() const { return *rehearsed_; }
+  const std::vector<RehearsedCurve>& rehearsed() const { return shown_->rehearsed; }
   /// The run's series, otherwise the open snapshot's history; empty if there is neither.
   const History& history() const;
   const std::string& series_error() const { return series_.error(); }
@@ -120,7 +114,7 @@ class Session {
   /// unknown.
   std::string age_text() const;
   /// Command that replays the open incident; works from any folder.
-  const std::string& replay_command() const { return replay_command_; }
+  const std::string& replay_command() const { return shown_->replay_command; }
 
   /// A number that changes whenever an incident or the list of them is read again, and differs between
   /// sessions.
@@ -150,12 +144,11 @@ class Session {
   void keep(const Session& older);
   void select_statistic(Statistic s) { selection_.statistic = s; }
 
-  /// Puts these runs (or snapshots) beside this one, in place of those that were; none for none. On failure
-  /// (see `open`; `usage` for more than kMostRuns) the present ones stay. Reads those that are not there yet.
+  /// Puts these runs (or snapshots) beside this one: RunsBeside::choose.
   Status compare_with(const std::vector<std::string>& paths);
   /// The runs beside this one, and what differs; null while there is none.
-  const std::vector<std::shared_ptr<const Session>>& others() const { return others_; }
-  const Comparison* comparison() const { return comparison_.get(); }
+  const std::vector<std::shared_ptr<const Session>>& others() const { return beside_.runs(); }
+  const Comparison* comparison() const { return beside_.comparison(); }
   /// First and last step that are shown: of the series of all runs, and of this one's incidents; nothing
   /// without any.
   std::optional<std::pair<double, double>> steps_shown() const;
@@ -172,11 +165,11 @@ class Session {
   const TensorDetail* tensor_detail();
   const TensorSlice* tensor_slice(std::int64_t plane);
   /// What was read of it already; these two read nothing.
-  const TensorDetail* read_detail() const;
-  const TensorSlice* read_slice(std::int64_t plane) const;
+  const TensorDetail* read_detail() const { return values_.detail(selection_.tensor); }
+  const TensorSlice* read_slice(std::int64_t plane) const { return values_.slice(selection_.tensor, plane); }
   /// True if `tensor_slice` would read: the selected tensor is there, and neither it nor an error was read.
   bool tensor_waits(std::int64_t plane) const;
-  const std::string& tensor_error() const { return tensor_error_; }
+  const std::string& tensor_error() const { return values_.error(); }
 
   /// The current element of the selected tensor: the selected one, otherwise the first that is not finite,
   /// otherwise the first. `select_element`: does nothing if the tensor does not have it.
@@ -188,15 +181,15 @@ class Session {
   /// The elements around the current one, loaded on first use; null if the tensor is unreadable or empty. The
   /// other two read nothing; `elements_wait`: true if `elements` would.
   const ElementPage* elements();
-  const ElementPage* read_elements() const;
+  const ElementPage* read_elements() const { return values_.elements(selection_.tensor, shown_element()); }
   bool elements_wait() const;
   /// "parameters/head.weight[1, 6] = nan  0x7e00  0 11111 1000000000", of what was read; "" for nothing.
   std::string element_text() const;
   /// The culprit's values that are shown side by side (shown_values), loaded on first use; null if the file
   /// holds none. The other two read nothing; `culprit_waits`: true if `culprit_side` would.
   const SideBySide* culprit_side();
-  const SideBySide* read_culprit_side() const;
-  bool culprit_waits() const;
+  const SideBySide* read_culprit_side() const { return values_.side(culprit_name()); }
+  bool culprit_waits() const { return !culprit_name().empty() && read_culprit_side() == nullptr; }
   /// The weight by which curves are smoothed (smoothing.h), 0 for not at all; kept below 1.
   void select_smoothing(double weight);
   /// The format with which its values are compared.
@@ -210,78 +203,59 @@ class Session {
   void select_sample(std::int64_t sample);
   /// The batch of the open incident, loaded on first use; null if none is open. `read_batch` reads nothing.
   const Batch* batch();
-  const Batch* read_batch() const { return batch_.get(); }
+  const Batch* read_batch() const { return values_.batch(); }
   /// True if `batch` would read.
-  bool batch_waits() const { return incident_ != nullptr && batch_ == nullptr; }
+  bool batch_waits() const { return incident() != nullptr && read_batch() == nullptr; }
 
  private:
   Session() = default;
+  // session.cpp: opening
   Status load();
-  Status reload_own();
-  bool poll_own();
-  bool poll_folder();
-  bool poll_others();
-  void compare_again();
+  Status load_file();
+  Status load_run();
   void load_incident(int row);
-  void load_verdict(IncidentEntry& entry);
   void load_series(std::int32_t rank);
-  void load_ranks(const IncidentEntry& entry);
-  void load_source(const IncidentEntry& entry);
   std::vector<int> opening_order() const;
-  int incident_to_open(double step) const;
   void start_selection();
   int rank_that_made_it();
-  void keep_statistic();
-  void forget_tensor();
-  void show_tensor(const std::string& path);
-  const StoredTensor* stored_tensor() const;
-  std::string culprit_name() const;
-  void start_sample();
-  /// Stamps of the files when they were read: another stamp means other contents.
-  struct Stamps {
-    std::string series, manifest, incidents, folder;
-    bool operator==(const Stamps&) const = default;
-  };
-  Stamps stamps() const;
-  void note_written();
-  bool read_manifest_again();
   void note_reading(bool incidents = true);
   /// The list, for changing: other copies keep theirs.
   std::vector<IncidentEntry>& own_incidents();
   bool stopped() const { return progress_ != nullptr && progress_->stopped(); }
 
+  // session_follow.cpp: a run that changes while it is shown
+  Status reload_own();
+  bool poll_own();
+  bool poll_folder();
+  bool poll_beside();
+  bool read_manifest_again();
+
+  // selection.cpp, selected_values.cpp
+  int incident_to_open(double step) const;
+  void keep_statistic();
+  void show_tensor(const std::string& path);
+  const StoredTensor* stored_tensor() const;
+  std::string culprit_name() const;
+  void start_sample();
+
   /// What was read: shared by copies, and replaced, never changed.
   template <class T>
   using Read = std::shared_ptr<const T>;
 
-  std::string path_, title_, replay_command_, nothing_because_;
-  bool is_run_ = false, nothing_ = false;
+  std::string title_, nothing_because_;
+  bool nothing_ = false;
   Read<RunFolder> folder_;
   Read<StepDiff> diff_;
-  Read<RunListing> listing_ = std::make_shared<RunListing>();
+  RunFiles files_;
   std::optional<Manifest> manifest_;
-  std::string manifest_error_, incident_error_, rehearsed_error_, tensor_error_, lost_;
-  std::optional<Verdict> verdict_;
+  std::string manifest_error_, lost_;
   Read<std::vector<IncidentEntry>> incidents_ = std::make_shared<std::vector<IncidentEntry>>();
-  Read<OpenIncident> incident_;
+  Read<ReadIncident> shown_ = std::make_shared<ReadIncident>();  ///< the selected incident
+  IncidentValues values_;
   RunSeries series_;
-  Read<std::map<std::int32_t, RankRow>> rank_rows_ = std::make_shared<std::map<std::int32_t, RankRow>>();
-  Read<std::vector<RehearsedCurve>> rehearsed_ = std::make_shared<std::vector<RehearsedCurve>>();
-  std::vector<std::string> culprit_stack_;
-  Source source_;
-  std::filesystem::file_time_type written_;  ///< when manifest or series were last written
   Selection selection_;
-  Read<Stamps> stamps_ = std::make_shared<Stamps>();
   std::uint64_t reading_ = 0, content_ = 0;
-  Read<TensorDetail> detail_;
-  Read<TensorSlice> slice_;
-  Read<Batch> batch_;
-  Read<ElementPage> elements_;
-  Read<SideBySide> side_;
-  std::vector<Read<Session>> others_;
-  Read<Comparison> comparison_;
-  std::string detail_path_, slice_path_, elements_path_;
-  std::int64_t slice_plane_ = -1;
+  RunsBeside beside_;
   std::vector<Note> notes_;
   Progress* progress_ = nullptr;
 };
