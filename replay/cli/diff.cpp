@@ -75,9 +75,8 @@ Result<diff::Report> of_ranks(const DiffArguments& arguments, const diff::RankFi
     return Error{ErrorCode::usage,
                  "files of all ranks are needed, and a run of one rank to compare them with",
                  "nanquest collect brings the files of several machines together"};
-  auto report = diff::compare_over_ranks(one->front(), *many, settings);
+  auto report = diff::compare_over_ranks(one->front(), *many, a_is_many, settings);
   if (!report) return report;
-  if (a_is_many) diff::swap_sides(*report);
   report->file_a = arguments.a, report->file_b = arguments.b;
   return report;
 }

@@ -38,7 +38,9 @@ class Comparison {
         edits_of_b_(precision) {}
 
   Report result() && {
-    ends_ = ends_of(graph_a_, graph_b_, report_.notes);
+    std::vector<OnlyEnd> only;
+    ends_ = ends_of(graph_a_, graph_b_, only);
+    for (const OnlyEnd& end : only) report_.notes.push_back(sentence(end, end.of_a ? "A" : "B"));
     count();
     if (!report_.same_program) return std::move(report_);
     limits_.emplace(steps_, settings_, report_.formats.has_value(), ends_);

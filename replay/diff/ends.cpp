@@ -30,19 +30,23 @@ Left left_by(const TraceGraph& graph) {
 }
 
 void add(const char* group, const std::map<std::string, Place>& a, const std::map<std::string, Place>& b,
-         std::vector<End>& ends, std::vector<std::string>& only) {
+         std::vector<End>& ends, std::vector<OnlyEnd>& only) {
   for (const auto& [name, place] : a)
     if (const auto other = b.find(name); other != b.end())
       ends.push_back({group, name, place, other->second});
     else
-      only.push_back(std::string(group) + ": only A has one of " + name);
+      only.push_back({group, name, true});
   for (const auto& [name, place] : b)
-    if (!a.contains(name)) only.push_back(std::string(group) + ": only B has one of " + name);
+    if (!a.contains(name)) only.push_back({group, name, false});
 }
 
 }  // namespace
 
-std::vector<End> ends_of(const TraceGraph& a, const TraceGraph& b, std::vector<std::string>& only) {
+std::string sentence(const OnlyEnd& end, std::string_view side) {
+  return end.group + ": only " + std::string(side) + " has one of " + end.name;
+}
+
+std::vector<End> ends_of(const TraceGraph& a, const TraceGraph& b, std::vector<OnlyEnd>& only) {
   std::vector<End> ends;
   const TensorId loss_a{a.doc().loss}, loss_b{b.doc().loss};
   if (loss_a && loss_b && micro_batches(a.doc()) == micro_batches(b.doc()) && a.slot(loss_a) &&

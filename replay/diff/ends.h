@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "probe/trace/graph.h"
@@ -17,9 +18,17 @@ struct End {
   Place a, b;
 };
 
+/// A parameter of which only one of two steps leaves a gradient, or an updated weight.
+struct OnlyEnd {
+  std::string group, name;
+  bool of_a = true;
+};
+/// "gradients: only A has one of head.bias", if that is `side`'s.
+std::string sentence(const OnlyEnd& end, std::string_view side);
+
 /// Ends that both have, in order: loss (if both run as many micro-batches), gradients, updated weights.
-/// `only`: parameters with a gradient in one step, as sentences.
-std::vector<End> ends_of(const TraceGraph& a, const TraceGraph& b, std::vector<std::string>& only);
+/// `only` gets those that one step has.
+std::vector<End> ends_of(const TraceGraph& a, const TraceGraph& b, std::vector<OnlyEnd>& only);
 
 /// True if both steps leave gradients of nearly the same parameters: steps of one model, whatever ops they
 /// run.

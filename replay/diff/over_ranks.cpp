@@ -43,10 +43,21 @@ bool is_alike(const std::vector<Group>& ends) {
 
 class OverRanks {
  public:
-  OverRanks(const Replayer& one, const std::vector<Replayer>& ranks, const Settings& settings)
-      : one_(one), ranks_(ranks), settings_(settings), steps_(one, ranks) {}
+  OverRanks(const Replayer& one, const std::vector<Replayer>& ranks, bool a_is_many, const Settings& settings)
+      : one_(one), ranks_(ranks), a_is_many_(a_is_many), settings_(settings), steps_(one, ranks) {}
 
+  /// The report; within this class A is the step of one rank, but for what is said.
   Result<Report> result() && {
+    Result<Report> report = compare();
+    if (!report || !a_is_many_) return report;
+    std::swap(report->step_a, report->step_b);
+    std::swap(report->ops_a, report->ops_b);
+    for (Finding& f : report->findings) std::swap(f.a, f.b), std::swap(f.in_a, f.in_b);
+    return report;
+  }
+
+ private:
+  Result<Report> compare() {
     count();
     if (!report_.same_program) return std::move(report_);
     if (const auto formats = formats_of(steps_.graph(), steps_.graph_of_first(), steps_.alignment().pairs))
@@ -54,7 +65,7 @@ class OverRanks {
                    "one computes in " + formats->in_a + " and the other in " + formats->in_b + ", first " +
                        formats->first + ": over ranks it is not known how far rounding brings them apart",
                    "record both in one format"};
-    say("changing last bits in A");
+    say("changing last bits in " + side(true));
     steps_.look_at_rounding(settings_.perturbations);
     Given given = compare_given(one_, ranks_);
     report_.findings = std::move(given.differ);
@@ -77,7 +88,9 @@ class OverRanks {
     return std::move(report_);
   }
 
- private:
+  /// What the report calls the step of one rank (`of_one`), and that of several.
+  std::string side(bool of_one) const { return of_one != a_is_many_ ? "A" : "B"; }
+
   void say(const std::string& what) const {
     if (settings_.say) settings_.say(what);
   }
@@ -89,8 +102,9 @@ class OverRanks {
     report_.in_common = static_cast<std::int64_t>(steps_.alignment().pairs.size());
     report_.share = steps_.alignment().share();
     report_.same_program = report_.share >= settings_.least_share || steps_.ends("gradients") > 0;
-    report_.notes = steps_.only();
+    for (const OnlyEnd& end : steps_.only()) report_.notes.push_back(sentence(end, side(end.of_a)));
     Ranks& over = report_.ranks.emplace();
+    over.a_is_many = a_is_many_;
     for (const Replayer& rank : ranks_) over.many.push_back(rank.doc().rank);
   }
 
@@ -155,6 +169,7 @@ class OverRanks {
       finding.name = group.name, finding.in_a = group.in_a, finding.in_b = group.in_b;
       finding.places = static_cast<std::int64_t>(group.places.size());
       finding.shown = true;
+      if (a_is_many_) finding.how = "with A's " + group.name + " B gives A's value";
       edits = std::move(more), pass = std::move(next);
       return true;
     }
@@ -175,6 +190,7 @@ class OverRanks {
 
   const Replayer& one_;
   const std::vector<Replayer>& ranks_;
+  bool a_is_many_;
   const Settings& settings_;
   RankSteps steps_;
   std::int64_t samples_ = 0;
@@ -183,26 +199,10 @@ class OverRanks {
 
 }  // namespace
 
-void swap_sides(Report& report) {
-  std::swap(report.step_a, report.step_b);
-  std::swap(report.ops_a, report.ops_b);
-  for (Finding& f : report.findings) {
-    if (f.kind == Kind::argument && f.shown) f.how = "with A's " + f.name + " B gives A's value";
-    std::swap(f.a, f.b), std::swap(f.in_a, f.in_b);
-  }
-  for (std::string& note : report.notes)
-    for (const auto& [from, to] : {std::pair{"only A", "only B"}, {"only B", "only A"}})
-      if (const std::size_t at = note.find(from); at != std::string::npos) {
-        note.replace(at, 6, to);
-        break;
-      }
-  if (report.ranks) report.ranks->a_is_many = true;
-}
-
-Result<Report> compare_over_ranks(const Replayer& one, const std::vector<Replayer>& ranks,
+Result<Report> compare_over_ranks(const Replayer& one, const std::vector<Replayer>& ranks, bool a_is_many,
                                   const Settings& settings) {
   try {
-    return OverRanks(one, ranks, settings).result();
+    return OverRanks(one, ranks, a_is_many, settings).result();
   } catch (const std::exception& e) {
     return Error{ErrorCode::bad_file, std::string("the steps can't be compared: ") + e.what(),
                  "nanquest-replay verify FILE shows whether each can be run"};

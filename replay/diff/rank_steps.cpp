@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <set>
 
-#include "replay/diff/ends.h"
-
 namespace nanquest::diff {
 namespace {
 
@@ -69,7 +67,7 @@ void RankSteps::collect_ends() {
   std::vector<Found> found;
   std::map<std::pair<std::string, std::string>, std::size_t> known;
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-    std::vector<std::string> only;
+    std::vector<OnlyEnd> only;
     for (const End& end : ends_of(graph_, graphs_[rank], only)) {
       const auto [at, is_new] = known.emplace(std::pair(end.group, end.name), found.size());
       if (is_new) found.push_back({{end.group, end.name, end.a, {}}, {}});

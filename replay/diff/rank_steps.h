@@ -11,6 +11,7 @@
 
 #include "replay/diff/align.h"
 #include "replay/diff/edits.h"
+#include "replay/diff/ends.h"
 #include "replay/diff/made_up.h"
 #include "replay/diff/report.h"
 #include "replay/diff/rounding.h"
@@ -35,8 +36,8 @@ class RankSteps {
   const TraceGraph& graph_of_first() const { return graphs_.front(); }
   /// A and the first rank.
   const Alignment& alignment() const { return alignment_; }
-  /// Parameters with a gradient in one step, as sentences.
-  const std::vector<std::string>& only() const { return only_; }
+  /// What only one step leaves: A or the first rank.
+  const std::vector<OnlyEnd>& only() const { return only_; }
   /// So many values of a group ("gradients") have names that both steps know.
   std::int64_t ends(const std::string& group) const;
 
@@ -70,7 +71,7 @@ class RankSteps {
   std::vector<std::vector<OpId>> rows_;     ///< op of each rank, op of A
   std::vector<RankEnd> ends_;               ///< in the order of what A's run wants
   std::vector<std::vector<Place>> wanted_;  ///< of each rank
-  std::vector<std::string> only_;
+  std::vector<OnlyEnd> only_;
   std::optional<Rounding> rounding_;
 };
 

@@ -100,6 +100,15 @@ class DiffTest(AttachTest):
                 self.assertEqual((turned["op_a"], turned["op_b"], turned["in_a"]), (found["op_b"], found["op_a"], found["in_b"]))
 
     @nightly
+    def test_what_only_one_side_has_is_named_with_that_side(self):
+        one, two = self.run_of(ONE_OR_TWO, "one"), self.run_of(ONE_OR_TWO, "ddp", "frozen")
+        for a, b, of_one, of_two in ((one, two, "A", "B"), (two, one, "B", "A")):
+            report = self.document(a, b, 0)
+            self.assertEqual(report["ranks"]["side"], of_two)
+            self.assertEqual([note for note in report["notes"] if "3.bias" in note],
+                             [f"{group}: only {of_one} has one of 3.bias" for group in ("gradients", "updated weights")])
+
+    @nightly
     def test_other_formats_over_ranks_are_not_judged(self):
         process = self.diff(self.run_of(ONE_OR_TWO, "one"), self.run_of(ONE_OR_TWO, "fsdp2", "bf16"))
         self.assert_exit(process, 2)

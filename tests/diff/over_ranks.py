@@ -4,7 +4,8 @@ WAY: one; ddp and sampled (DistributedDataParallel; each has half of the batch, 
 (parallelize_module) under torchrun. PLANT: no-all-reduce (tensor: a block's second layer leaves each rank its part of the sum),
 loss-over-ranks (ddp, fsdp2: the mean of the ranks' means, although they have different numbers of tokens), scale (attention scale),
 decay (of the optimizer), bf16 (fsdp2: what it computes in),
-sums (ddp: gradients are added, not averaged), unsynced (ddp: no_sync), bias-twice (tensor: each rank adds the bias to its part of a sum)
+sums (ddp: gradients are added, not averaged), unsynced (ddp: no_sync), bias-twice (tensor: each rank adds the bias to its part of a sum),
+frozen (the last bias is not trained)
 """
 
 import contextlib
@@ -60,6 +61,8 @@ if WAY != "one":
     rank, ranks = dist.get_rank(), dist.get_world_size()
 torch.manual_seed(1)
 model = nn.Sequential(nn.Embedding(VOCABULARY, WIDTH), Block(), Block(), nn.Linear(WIDTH, VOCABULARY))
+if PLANT == "frozen":
+    model[3].bias.requires_grad_(False)
 if WAY in ("ddp", "sampled"):
     model = nn.parallel.DistributedDataParallel(model)
     if PLANT == "sums":
