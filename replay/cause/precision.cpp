@@ -168,7 +168,7 @@ void judge_precision(const Case& c, bool not_computed, Verdict& v) {
     std::stable_partition(growth.begin(), growth.end(),
                           [&](const Growth& g) { return g.what.find(" of " + module) != std::string::npos; });
   add_growth(v, growth);
-  if (const auto jump = find_rate_jump(c.doc())) add_rate_jump(v, *jump);
+  if (const auto jump = find_rate_jump(c.doc()); jump && v.origin != Origin::setting) add_rate_jump(v, *jump);
   const auto loss_jump = find_loss_jump(c.doc());
   if (loss_jump) add_loss_jump(v, *loss_jump);
   auto leap = find_leap(c.doc(), [&](const std::string& layer) { return aside.count(layer) == 0; });
@@ -189,10 +189,8 @@ void judge_precision(const Case& c, bool not_computed, Verdict& v) {
   } else if (cured && !growth.empty()) {
     v.precision.verdict = PrecisionVerdict::delayed;
     if (grew_into_it(c, v, growth.front().bits)) v.origin = Origin::multi_step;
-    v.explanation +=
-        " The step is finite in " + std::string(in_fp32 ? "fp32" : "fp64") + ", but " +
-        words(growth.front()) +
-        ": a wider format only delays it.";
+    v.explanation += " The step is finite in " + std::string(in_fp32 ? "fp32" : "fp64") + ", but " +
+                     words(growth.front()) + ": a wider format only delays it.";
     v.advice = root_advice() + (v.advice.empty() ? "" : " " + v.advice);
     v.not_tested.emplace_back(
         "the root cause: why values grew over the steps before this one (a replay of one step can't show "

@@ -33,6 +33,10 @@ constexpr double kRuin = 8, kRuinTo = 1;
 /// A learning rate this many times larger than any before it was not intended.
 constexpr double kRateJump = 1000;
 constexpr std::size_t kLastRates = 2;
+/// No optimizer is used with such a rate: 1 is usual for some, 30 the largest known (SGD of language models).
+constexpr double kAbsurdRate = 100;
+/// After this many updates with it a rate was one that the weights bore.
+constexpr std::ptrdiff_t kBorne = 8;
 
 /// True for columns of "scalars" that should not grow; learning rate, scale, counters and times may.
 bool should_stay(const std::string& column) {
@@ -232,15 +236,18 @@ std::optional<LossJump> find_loss_jump(const SnapshotDoc& doc) {
   return LossJump{static_cast<std::int64_t>(steps[skipped + *at]), losses[*at - 1], losses[*at]};
 }
 
-std::optional<Leap> find_leap(const SnapshotDoc& doc, const LayerFilter& is_of_interest) {
+std::vector<Leap> find_leaps(const SnapshotDoc& doc, const LayerFilter& is_of_interest) {
   const std::vector<double> measured = column_named(doc, "scalars", "measured"),
                             steps = column_named(doc, "scalars", "step");
-  std::optional<Leap> first;
+  std::vector<Leap> first;  // of one step
   const auto add = [&](const std::string& layer, std::size_t row, double before, double after) {
     const auto step = static_cast<std::int64_t>(steps[row]);
-    if (std::isfinite(before) && before > 0 && std::isfinite(after) && step < doc.step &&
-        (!first || step < first->step))
-      first = Leap{layer, step, before, after};
+    if (!std::isfinite(before) || before <= 0 || !std::isfinite(after) || step >= doc.step) return;
+    if (!first.empty() && step < first.front().step) first.clear();
+    const bool known =
+        std::any_of(first.begin(), first.end(), [&](const Leap& l) { return l.layer == layer; });
+    if (first.empty() || (step == first.front().step && !known))
+      first.push_back(Leap{layer, step, before, after});
   };
   for (const SeriesTable& table : doc.history) {
     if (table.name != "weight_norm" && table.name != "weight_amax") continue;
@@ -259,6 +266,11 @@ std::optional<Leap> find_leap(const SnapshotDoc& doc, const LayerFilter& is_of_i
     }
   }
   return first;
+}
+
+std::optional<Leap> find_leap(const SnapshotDoc& doc, const LayerFilter& is_of_interest) {
+  const std::vector<Leap> all = find_leaps(doc, is_of_interest);
+  return all.empty() ? std::nullopt : std::optional(all.front());
 }
 
 std::optional<RateJump> last_rate(const SnapshotDoc& doc) {
@@ -286,6 +298,22 @@ std::optional<RateJump> find_rate_jump(const SnapshotDoc& doc) {
     jump.before = std::max(jump.before, *rate);
   }
   return std::nullopt;
+}
+
+std::optional<RateJump> absurd_rate(const SnapshotDoc& doc, std::int64_t step) {
+  const std::vector<double> rates = column_named(doc, "scalars", "lr"),
+                            steps = column_named(doc, "scalars", "step");
+  if (steps.size() != rates.size()) return std::nullopt;
+  const auto at = std::find(steps.begin(), steps.end(), static_cast<double>(step));
+  if (at == steps.end()) return std::nullopt;
+  const auto here = rates.begin() + (at - steps.begin());
+  RateJump jump{.step = step, .rate = *here};
+  if (!std::isfinite(jump.rate)) return std::nullopt;
+  for (auto rate = rates.begin(); rate != here; ++rate)
+    if (*rate > jump.before) jump.before = *rate;
+  const auto alike = std::count_if(rates.begin(), here, [&](double rate) { return rate >= jump.rate / 2; });
+  const bool leapt = jump.before > 0 && jump.rate > kRateJump * jump.before;
+  return leapt || (jump.rate >= kAbsurdRate && alike < kBorne) ? std::optional(jump) : std::nullopt;
 }
 
 }  // namespace nanquest

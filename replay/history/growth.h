@@ -74,6 +74,9 @@ struct Leap {
 /// count. Nothing if there is none.
 std::optional<Leap> find_leap(const SnapshotDoc& doc, const LayerFilter& is_of_interest = {});
 
+/// All layers that the update of that step multiplied so, one entry per layer; empty if there is none.
+std::vector<Leap> find_leaps(const SnapshotDoc& doc, const LayerFilter& is_of_interest = {});
+
 /// The learning rate of an update, such as one that stands out.
 struct RateJump {
   std::int64_t step = 0;  ///< the step of the update
@@ -88,5 +91,11 @@ std::optional<RateJump> last_rate(const SnapshotDoc& doc);
 /// One of the last two updates before the incident with more than 1000 times the largest learning rate of all
 /// before it: no warm-up or restart does that. Nothing if no rate above 0 came before.
 std::optional<RateJump> find_rate_jump(const SnapshotDoc& doc);
+
+/// The rate of the update of `step` if it is absurd: more than 1000 times the largest of all before it, or at
+/// least 100 with fewer than 8 updates before it at half of it or more (`before` is the largest rate before
+/// it, 0 if there is none). Weights may be of any size, so a rate alone shows nothing: ask only about an
+/// update that is known to have multiplied weights. Nothing otherwise, or if that rate is not recorded.
+std::optional<RateJump> absurd_rate(const SnapshotDoc& doc, std::int64_t step);
 
 }  // namespace nanquest

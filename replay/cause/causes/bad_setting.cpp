@@ -1,7 +1,8 @@
 // BAD_SETTING: a number that the user chose is itself NaN, infinite or outside of what its op's formula
 // allows: a learning rate of NaN, a temperature of 0, a beta of 1. Proof: the culprit got it as a constant,
 // or as a tensor without dimensions that no op of the step made, and everything else that it read was finite.
-// A number that is merely large does not count.
+// A number that is merely large does not count; but a learning rate does that is absurd beside those before
+// it, whose update multiplied the weights, if the step is finite with weights of their earlier size.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include "replay/cause/absurd_number.h"
 #include "replay/cause/cause.h"
 #include "replay/cause/numbers.h"
+#include "replay/cause/ruinous_rate.h"
 #include "replay/verdict/numbers.h"
 
 namespace nanquest {
@@ -69,6 +71,36 @@ bool alone(const Case& c, std::int32_t op, std::size_t position) {
   return true;
 }
 
+/// An earlier update's rate: the value left the range of its format, or of its function, because of it.
+std::optional<Finding> rate_of_earlier_update(const Case& c) {
+  auto found = ruinous_rate(c);
+  if (!found) return std::nullopt;
+  const std::string step = std::to_string(found->rate.step), rate = number_text(found->rate.rate);
+  const std::string usual = found->rate.before > 0
+                                ? ", where " + number_text(found->rate.before) + " was the largest before it"
+                                : "";
+  const Leap& leap = found->leaps.front();
+  const std::string more = found->leaps.size() > 1
+                               ? " (and those of " + std::to_string(found->leaps.size() - 1) + " more layers)"
+                               : "";
+  Finding f;
+  f.origin = Origin::setting;
+  f.source = "the run's rates and weights, and the step with weights of their size before that update";
+  f.evidence.push_back({"learning rate of step " + step, rate + usual});
+  f.evidence.push_back({"weights of " + leap.layer + " before and after the update of step " + step,
+                        number_text(leap.before) + ", " + number_text(leap.after)});
+  f.evidence.push_back({"the step with " + found->undone.text, "finite"});
+  f.explanation = "The update of step " + step + " was made with a learning rate of " + rate + usual +
+                  ": it took the weights of " + leap.layer + more + " from " + number_text(leap.before) +
+                  " to " + number_text(leap.after) +
+                  ". With weights of their earlier size this step is finite; " + "with these, " +
+                  c.op_text(c.op_index()) + " makes the first value that is not.";
+  f.advice = "Lower the learning rate, or warm it up from a small one: the update of step " + step +
+             " multiplied the weights of " + leap.layer + ", and no format mends that.";
+  f.wanted.push_back(std::move(found->undone));
+  return f;
+}
+
 std::optional<Finding> examine_bad_setting(const Case& c, const Subject&) {
   const OpValues& values = c.values(c.op_index());
   if (!c.op() || values.outputs.empty() || all_finite(values.bad_output())) return std::nullopt;
@@ -81,6 +113,7 @@ std::optional<Finding> examine_bad_setting(const Case& c, const Subject&) {
       if (const auto why = why_absurd(c, suspect, n);
           why && (op == kNone || op == suspect) && alone(c, suspect, n.position))
         found.emplace_back(n, *why), op = suspect;
+  if (found.empty()) return rate_of_earlier_update(c);
   if (found.size() != 1) return std::nullopt;
   const auto& [number, why] = found.front();
   Finding f;

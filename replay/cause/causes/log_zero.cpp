@@ -1,6 +1,6 @@
 // LOG_ZERO: log of exactly zero. Proof: wherever the op made a bad element, its recorded argument is at the
 // pole (0; for log1p -1, for logit 0 or 1), and the inputs were finite there. A lost epsilon is another
-// cause.
+// cause, and so is a logarithm inside a derivative, unless the forward op was at that pole itself.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -75,6 +75,8 @@ std::optional<Finding> examine_log_zero(const Case& c, const Subject&) {
         c.op_text(c.op_index()) + " (" + c.op()->node + ") gives NaN.";
     return f;
   }
+  // A logarithm inside the derivative of a function that is finite there: that function is singular at 0.
+  if (c.op()->phase == Phase::backward && c.row(forward) && !is_written_by_hand(*c.op())) return std::nullopt;
   const auto e = elements_of(c, c.op_index());
   if (!e || e->semantics->pole_kind != Pole::logarithm || count_true(e->born) == 0) return std::nullopt;
   if (count_true(at::logical_and(e->born, at::logical_not(e->at_pole()))) > 0) return std::nullopt;

@@ -31,6 +31,8 @@ HIGH = {"origin": "op", "phase": "forward"}
 WRITTEN = {"cause": "BAD_SETTING", "origin": "op", "phase": "forward", "says": r"program itself wrote nan.*written\.py"}
 ABSURD = {"cause": "BAD_DATA", "origin": "input", "phase": "input", "step": 10, "says": r"\[13, 2\].*step 9", "poison": [13], "never": NEVER_BF16}
 
+RATE = {"advice": r"^Lower the learning rate", "never": NEVER_BF16}
+SET = {"cause": "BAD_SETTING", "origin": "setting"}
 IGNORED = {"origin": "op", "phase": "forward", "step": 6}
 INFINITE_TARGET = {"cause": "BAD_DATA", "origin": "input", "phase": "input", "step": 6, "poison": [5]}
 
@@ -49,8 +51,10 @@ CASES = {
         **each(("tanh 1e20", "tanh 9.97e36", "tanh 3e38", "relu 1e25", "half 3e6", "cubed 1e14"), **{**ABSURD, "says": r"row 333.*\[13, 2\].*step 9"}),
         **each(("gathered 1e20", "stacked 1e20"), **{**ABSURD, "says": ABSURD["says"]})},
     "rate": {
-        **each(("adamw", "rmsprop", "adagrad", "sgd", "fp32"), advice=r"^Lower the learning rate", says="step 0 ", never=NEVER_BF16),
-        "adam_late": {"advice": r"^Lower the learning rate", "says": "step 10 ", "never": NEVER_BF16}},
+        **each(("adamw", "rmsprop", "adagrad"), **RATE, says="step 0 "),
+        **each(("sgd", "fp32"), **RATE, **SET, says="step 0 "),
+        **each(("adam_late", "second_stage"), **RATE, **SET, says="step 10 "),
+        "batch": {"cause": "FP16_OVERFLOW", "says": "step 10 "}},
     "infinite": each(("beta", "tensor", "weight", "temperature", "softplus", "alpha", "addcmul", "lerp", "exponent", "numpy"), cause="BAD_SETTING", origin="setting", phase="forward", step=0),
     "pole": each(("atan", "tanh", "sigmoid", "expm", "erf", "bf16"), cause="DIV_ZERO", origin="op", phase="forward", op="div", step=7)
     | each(("logsigmoid", "ndtr"), cause="DIV_ZERO", origin="op", phase="forward", op="div", step=7)

@@ -1,4 +1,5 @@
-"""One update with a rate far too high multiplied the weights; the values that follow leave fp16 (or fp32)."""
+"""One update with a rate far too high multiplied the weights; the values that follow leave fp16 (or fp32). `batch`: the rate is usual, and
+a batch made the gradient large."""
 import sys
 
 import torch
@@ -14,13 +15,19 @@ OPTIMIZERS = {
     "adagrad": lambda p: torch.optim.Adagrad(p, 5.0),
     "sgd": lambda p: torch.optim.SGD(p, 300.0),
     "fp32": lambda p: torch.optim.AdamW(p, 1e14),
+    "second_stage": lambda p: torch.optim.AdamW(p, 1e-3),
+    "batch": lambda p: torch.optim.SGD(p, 0.05),
 }
 opt = OPTIMIZERS[way](net.parameters())
 for step in range(20):
     x = torch.randn(32, 64)
     if way == "adam_late" and step == 10:
         opt.param_groups[0]["lr"] = 4.0
-    with torch.autocast("cpu", torch.float16, enabled=way != "fp32"):
+    if way == "second_stage" and step == 10:
+        opt = torch.optim.SGD(net.parameters(), 1e4)
+    if way == "batch" and step == 10:
+        x *= 100
+    with torch.autocast("cpu", torch.float16, enabled=way not in ("fp32", "second_stage")):
         loss = (net(x).squeeze(-1) - x[:, 0]).pow(2).mean()
     opt.zero_grad()
     loss.backward()

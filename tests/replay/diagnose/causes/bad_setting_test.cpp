@@ -301,5 +301,60 @@ TEST(BadSetting, AnInfinityTimesAMaskIsZeroTimesInfinity) {
   }
 }
 
+/// A step whose weights, 3e20, are squared, times `factor`; before it were updates with these rates, after
+/// each of which the weights had these norms.
+Verdict after(const std::vector<double>& rates, const std::vector<double>& norms, float factor = 1) {
+  const at::Tensor w = leaf(at::full({4}, 3e20f)), x = at::full({4}, factor);
+  StepState state;
+  state.parameters = {{"net.weight", w}};
+  const Incident incident(state, [&] {
+    const at::Tensor loss = ((x * x) * (w * w)).sum();
+    loss.backward();
+    return loss;
+  });
+  const Case made = incident.make();
+  SnapshotDoc doc = made.doc();
+  doc.step = static_cast<std::int64_t>(rates.size());
+  doc.history = {{"scalars", {"step", "lr"}, {}},
+                 {"weight_norm", {"net"}, norms},
+                 {"weight_amax", {"net"}, norms},
+                 {"update_ratio", {"net"}, {}}};
+  for (std::size_t step = 0; step < rates.size(); ++step) {
+    doc.history[0].values.push_back(static_cast<double>(step));
+    doc.history[0].values.push_back(rates[step]);
+    doc.history[3].values.push_back(step == 0 || norms[step] < 8 * norms[step - 1] ? 0.01 : 1e20);
+  }
+  return diagnose(made.with(doc), reproduction_of(verify(incident.replayer())), "memory");
+}
+
+TEST(BadSetting, AnEarlierRateThatMultipliedTheWeights) {
+  for (const std::vector<double>& rates : {std::vector<double>{1e-3, 1e-3, 1e-3, 1e4},
+                                           {1e-3, 1e-3, 1e-3, 3},
+                                           {1e4, 1e4, 1e4, 1e4},
+                                           {0, 0, 0, 300}}) {
+    const Verdict v = after(rates, {2, 2, 2, 6e20});
+    EXPECT_EQ(v.cause, Label::bad_setting) << v.explanation;
+    EXPECT_EQ(v.origin, Origin::setting);
+    EXPECT_EQ(v.culprit.op, "aten::mul");
+    EXPECT_EQ(v.advice.find("Lower the learning rate"), 0u) << v.advice;
+    EXPECT_NE(v.explanation.find("step 3"), std::string::npos) << v.explanation;
+  }
+}
+
+TEST(BadSetting, NotTheRateOfWeightsThatItDidNotRuin) {
+  const std::vector<double> usual = {1e-3, 1e-3, 1e-3, 1e-3};
+  std::vector<double> borne(12, 300), norms(12, 2);
+  norms.back() = 6e20;
+  for (const Verdict& v : {after(usual, {2, 2, 2, 6e20}),                             // its gradient did it
+                           after({1e-3, 1e-3, 1e-3, 1e4}, {6e20, 6e20, 6e20, 6e20}),  // as large before it
+                           after(borne, norms),                                 // the rate had done no harm
+                           after({1e-3, 1e4, 1e-3, 1e-3}, {2, 2, 2, 6e20})}) {  // another update's
+    EXPECT_EQ(v.cause, Label::fp16_overflow) << v.explanation;
+  }
+  // With weights of their earlier size it fails as well: what multiplies them is too large.
+  const Verdict v = after({1e-3, 1e-3, 1e-3, 1e4}, {2, 2, 2, 6e20}, 1e19f);
+  EXPECT_EQ(v.cause, Label::fp16_overflow) << v.explanation;
+}
+
 }  // namespace
 }  // namespace nanquest

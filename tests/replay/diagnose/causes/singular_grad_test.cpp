@@ -65,6 +65,8 @@ TEST(SingularGrad, OtherFunctionsFormatsAndPlaces) {
   EXPECT_EQ(label(finding_of({w}, [&] { return (w * 1.0).sqrt_().sum(); })), Label::singular_grad);
   EXPECT_EQ(label(finding_of({u}, [&] { return at::asin(u).sum(); })), Label::singular_grad);
   EXPECT_EQ(label(finding_of({x, y}, [&] { return at::hypot(x, y).sum(); })), Label::singular_grad);
+  // Its derivative takes the logarithm of 0; the function itself is 0 there.
+  EXPECT_EQ(label(finding_of({w}, [&] { return at::special_entr(w).sum(); })), Label::singular_grad);
   EXPECT_EQ(label(finding_of({x, y},
                              [&] {
                                const std::vector<at::Tensor> roots = at::_foreach_sqrt({x, y});
