@@ -69,6 +69,21 @@ bool finite_in_some_format(const Verdict& v) {
   return v.precision.fp32 == PrecisionResult::finite || v.precision.fp64 == PrecisionResult::finite;
 }
 
+/// The changes that the cause asks for could not be run (an operation without a kernel for them): whether
+/// they help is not known, and a wider format that does not help says nothing of them.
+bool could_not_be_tried(const Verdict& v) {
+  const auto asked = [](const Counterfactual& c) {
+    return c.kind != ChangeKind::placebo && c.kind != ChangeKind::data && c.kind != ChangeKind::precision;
+  };
+  bool failed = false;
+  for (const Counterfactual& c : v.counterfactuals) {
+    if (!asked(c)) continue;
+    if (c.result != TrialResult::failed) return false;
+    failed = true;
+  }
+  return failed;
+}
+
 std::string percent(double share) {
   return std::to_string(std::lround(share * 100)) + " %";
 }
@@ -139,7 +154,7 @@ Shown shown_by(const Verdict& v) {
              wanted(c);
     });
   };
-  const bool any = tried([](const Counterfactual&) { return true; });
+  const bool any = !could_not_be_tried(v) && tried([](const Counterfactual&) { return true; });
   const bool helps =
       tried([](const Counterfactual& c) { return c.result == TrialResult::finite && c.not_a_fix.empty(); });
   if (verified || helps || (finite_in_some_format(v) && s.agrees == 1))
@@ -193,7 +208,9 @@ std::string confidence_text(const Verdict& v) {
   else if (s.helps == 1)
     pro.emplace_back("a change that it asks for helps");
   else
-    con.emplace_back(s.helps == 0 ? "no change that it asks for helps" : "no change was tried");
+    con.emplace_back(s.helps == 0            ? "no change that it asks for helps"
+                     : could_not_be_tried(v) ? "the change that it asks for can't be run here"
+                                             : "no change was tried");
   if (s.helps == 1 && s.verified < 1) con.emplace_back("no fix was verified");
   if (s.deep == 1) pro.emplace_back("the proof says where the operands come from");
   if (s.deep == 0) con.emplace_back("the proof covers this operation alone");

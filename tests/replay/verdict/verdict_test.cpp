@@ -119,6 +119,23 @@ TEST(Confidence, FallsWithEachFactThatIsMissing) {
 }
 
 /// The step is finite without a value from outside, whoever made it.
+TEST(Confidence, AChangeThatCanNotBeRunIsNotHeldAgainstTheCause) {
+  Verdict v = well_shown();
+  v.fix.reset();
+  v.claims.front().depth = Depth::function;
+  v.precision.fp32 = v.precision.fp64 = PrecisionResult::non_finite;
+  const auto with = [&](TrialResult guard) {
+    v.counterfactuals = {{"a guard", ChangeKind::op, guard},
+                         {"the whole step in fp64", ChangeKind::precision, TrialResult::non_finite}};
+    return confidence_of(v);
+  };
+  EXPECT_LT(with(TrialResult::non_finite), kLeastConfidence);
+  v.confidence = with(TrialResult::failed);
+  EXPECT_GE(v.confidence, kLeastConfidence);
+  EXPECT_NE(confidence_text(v).find("can't be run here"), std::string::npos) << confidence_text(v);
+  EXPECT_LT(with(TrialResult::failed), with(TrialResult::finite));
+}
+
 TEST(Confidence, OfAValueFromOutsideIsLowerWhateverWasTried) {
   Verdict v = well_shown();
   v.cause = v.claims.front().cause = Label::bad_data;
