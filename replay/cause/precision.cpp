@@ -168,9 +168,11 @@ void judge_precision(const Case& c, bool not_computed, Verdict& v) {
     std::stable_partition(growth.begin(), growth.end(),
                           [&](const Growth& g) { return g.what.find(" of " + module) != std::string::npos; });
   add_growth(v, growth);
-  if (const auto jump = find_rate_jump(c.doc()); jump && v.origin != Origin::setting) add_rate_jump(v, *jump);
   const auto loss_jump = find_loss_jump(c.doc());
-  if (loss_jump) add_loss_jump(v, *loss_jump);
+  if (v.origin != Origin::setting) {  // it says what came first
+    if (const auto jump = find_rate_jump(c.doc())) add_rate_jump(v, *jump);
+    if (loss_jump) add_loss_jump(v, *loss_jump);
+  }
   auto leap = find_leap(c.doc(), [&](const std::string& layer) { return aside.count(layer) == 0; });
   // With the same weights the batch before was much smaller: growth from step to step can't explain that.
   const auto times = growth.empty() && !leap ? std::nullopt : times_health(c);

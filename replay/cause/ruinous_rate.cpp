@@ -20,11 +20,26 @@ namespace {
 /// With the same weights, inputs that are this many times larger than on a healthy batch are the batch's.
 constexpr double kByBatch = 16;
 
-/// The last finite norm of the layer's weights before the incident; 0 if none is on record.
-double last_norm(const SnapshotDoc& doc, const std::string& layer) {
-  const std::vector<double> norms = column_named(doc, "weight_norm", layer);
-  const auto last = std::find_if(norms.rbegin(), norms.rend(), [](double x) { return std::isfinite(x); });
-  return last == norms.rend() ? 0 : *last;
+/// By which factor each layer's weights are to be multiplied to have the norm again that they had before the
+/// update of `step`: those that are at least 8 times larger now, by that update or by what followed from it.
+std::map<std::string, double> factors_back(const SnapshotDoc& doc, std::int64_t step) {
+  constexpr double kLarger = 8;
+  std::map<std::string, double> factors;
+  const std::vector<double> steps = column_named(doc, "scalars", "step");
+  const auto at = std::find(steps.begin(), steps.end(), static_cast<double>(step));
+  const auto row = static_cast<std::size_t>(at - steps.begin());
+  for (const NamedTensor& parameter : doc.parameters) {
+    const std::string layer(layer_of(parameter.name));
+    const std::vector<double> norms = column_named(doc, "weight_norm", layer),
+                              ratios = column_named(doc, "update_ratio", layer);
+    if (row >= norms.size() || row >= ratios.size()) continue;
+    // The update is nearly all of the weights after it.
+    const double before = ratios[row] >= kLarger ? norms[row] / ratios[row] : norms[row];
+    const auto last =
+        std::find_if(norms.rbegin(), norms.rend(), [](double norm) { return std::isfinite(norm); });
+    if (last != norms.rend() && before > 0 && *last >= kLarger * before) factors[layer] = before / *last;
+  }
+  return factors;
 }
 
 /// Multiplies the parameters of these layers.
@@ -41,20 +56,16 @@ RunOptions scaled(const SnapshotDoc& doc, const std::map<std::string, double>& f
 }
 
 /// The weights with their size of before that update. Control: as much on the weights of all other layers.
-Change scaled_back(const Case& c, const std::vector<Leap>& leaps) {
-  std::map<std::string, double> factors, others;
+Change scaled_back(const Case& c, std::int64_t step) {
+  const std::map<std::string, double> factors = factors_back(c.doc(), step);
+  std::map<std::string, double> others;
   double least = 1;
-  for (const Leap& leap : leaps) {
-    const double now = std::max(leap.after, last_norm(c.doc(), leap.layer));
-    factors[leap.layer] = leap.before / now;
-    least = std::min(least, leap.before / now);
-  }
+  for (const auto& [layer, factor] : factors) least = std::min(least, factor);
   for (const NamedTensor& parameter : c.doc().parameters)
     if (const std::string layer(layer_of(parameter.name)); factors.count(layer) == 0) others[layer] = least;
   Change change;
-  change.text = "the weights of " + leaps.front().layer +
-                (leaps.size() > 1 ? " and of " + std::to_string(leaps.size() - 1) + " more layers" : "") +
-                " scaled back to their size before the update of step " + std::to_string(leaps.front().step);
+  change.text = count_text(static_cast<std::int64_t>(factors.size()), "layer") +
+                " with weights scaled back to their size before the update of step " + std::to_string(step);
   change.kind = ChangeKind::hyperparameter;
   change.price = Price::hyperparameter;
   change.options = scaled(c.doc(), factors);
@@ -79,7 +90,7 @@ std::optional<RuinousRate> ruinous_rate(const Case& c) {
   const auto rate = absurd_rate(c.doc(), leaps.front().step);
   if (!rate) return std::nullopt;
   if (const auto jump = find_loss_jump(c.doc()); jump && jump->step <= rate->step) return std::nullopt;
-  Change undone = scaled_back(c, leaps);
+  Change undone = scaled_back(c, rate->step);
   if (undone.options.edit.slot_edit.empty() || !c.has_time() || run_change(c, undone) != TrialResult::finite)
     return std::nullopt;
   if (const auto times = times_health(c); times && *times > kByBatch) return std::nullopt;

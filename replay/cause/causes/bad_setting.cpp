@@ -80,9 +80,8 @@ std::optional<Finding> rate_of_earlier_update(const Case& c) {
                                 ? ", where " + number_text(found->rate.before) + " was the largest before it"
                                 : "";
   const Leap& leap = found->leaps.front();
-  const std::string more = found->leaps.size() > 1
-                               ? " (and those of " + std::to_string(found->leaps.size() - 1) + " more layers)"
-                               : "";
+  const auto others = static_cast<std::int64_t>(found->leaps.size()) - 1;
+  const std::string more = others > 0 ? " (and those of " + count_text(others, "more layer") + ")" : "";
   Finding f;
   f.origin = Origin::setting;
   f.source = "the run's rates and weights, and the step with weights of their size before that update";
