@@ -1,5 +1,5 @@
-// Which steps are watched: the first, those after an incident, those of an audit, and as many as a share of the
-// time pays for.
+// Which steps are watched: the first, those after an incident, those of an audit, and as many as a share of
+// the time pays for.
 #include "probe/attach/watched_steps.h"
 
 #include <gtest/gtest.h>
@@ -23,6 +23,20 @@ AttachOptions at_trace() {
   return options;
 }
 
+AttachOptions by_cost(std::int32_t ranks) {
+  AttachOptions options = at_trace();
+  options.watch_every = -1;
+  options.watch_percent = 1;
+  options.probe.world_size = ranks;
+  return options;
+}
+
+/// Lets the steps pass whose time is measured, so that a spacing is known.
+void measure(WatchedSteps& steps) {
+  for (std::int64_t step = 0; step < WatchSpacing::kLeast; ++step)
+    steps.record_begins(step, steps.watches(step, kNever), {});
+}
+
 using Numbers = std::vector<std::int64_t>;
 
 TEST(WatchedSteps, AreTheFirstSomeAndThoseAfterAnIncident) {
@@ -44,26 +58,18 @@ TEST(WatchedSteps, AreThoseOfAnAuditAndAllAtLevelWatch) {
 }
 
 TEST(WatchedSteps, AloneAProcessDecidesItself) {
-  AttachOptions options = at_trace();
-  options.watch_every = -1;
-  options.watch_percent = 1;
-  options.probe.world_size = 1;
+  const AttachOptions options = by_cost(/*ranks=*/1);
   WatchedSteps steps(options);
   EXPECT_EQ(watched(steps, 0, 200), Numbers());
-  for (std::int64_t step = 0; step < WatchSpacing::kLeast; ++step)
-    steps.record_begins(step, steps.watches(step, kNever), {});
+  measure(steps);
   EXPECT_EQ(watched(steps, 50, 151), (Numbers{50, 100, 150}));
   EXPECT_EQ(steps.wanted(), 0) << "there is nothing to agree on";
 }
 
 TEST(WatchedSteps, RanksWaitForWhatOneOfThemSays) {
-  AttachOptions options = at_trace();
-  options.watch_every = -1;
-  options.watch_percent = 1;
-  options.probe.world_size = 2;
+  const AttachOptions options = by_cost(/*ranks=*/2);
   WatchedSteps steps(options);
-  for (std::int64_t step = 0; step < WatchSpacing::kLeast; ++step)
-    steps.record_begins(step, steps.watches(step, kNever), {});
+  measure(steps);
   EXPECT_EQ(watched(steps, 50, 151), Numbers());
   EXPECT_EQ(steps.wanted(), WatchSpacing::kLeast);
   steps.from(/*now=*/50, /*first=*/60, /*every=*/1'000'000'000'000);
