@@ -23,6 +23,14 @@ double median(std::array<double, N> values) {
   return values[values.size() / 2];
 }
 
+/// How far a copy is taken to have brought a figure. While few copies are known it may bring a run back
+/// towards its start, as a restart of the rate may: the first targets were as far off.
+template <class Figure>
+double brought(const Figure& figure, double value, const CopyJumps& jumps) {
+  const bool few = jumps.explains(CopyJumps::kUnknown, CopyJumps::kUnknown);
+  return few && figure.above(value, /*rate_rose=*/true) == 0 ? 0 : figure.farthest;
+}
+
 }  // namespace
 
 double RunBand::Figure::above(double value, bool rate_rose) const {
@@ -137,7 +145,8 @@ BandNews RunBand::begin(BandNews news, const StepFigures& seen) {
   inside_in_a_row_ = 0;
   usual_loss_ = loss_.band.range().value_or(Band::Range{});
   usual_norm_ = norm_.band.range().value_or(Band::Range{});
-  quiet_ = jumps_.follows() && jumps_.explains(loss_.farthest, norm_.farthest);
+  quiet_ = jumps_.follows() &&
+           jumps_.explains(brought(loss_, seen.loss, jumps_), brought(norm_, seen.norm, jumps_));
   if (quiet_) return {};
   news.kind = BandNews::spike;
   news.since = since_;
@@ -147,7 +156,7 @@ BandNews RunBand::begin(BandNews news, const StepFigures& seen) {
 }
 
 BandNews RunBand::after_copy(BandNews news, const StepFigures& seen) {
-  if (!jumps_.explains(loss_.farthest, norm_.farthest)) {
+  if (!jumps_.explains(brought(loss_, seen.loss, jumps_), brought(norm_, seen.norm, jumps_))) {
     news.loss = loss_.farthest > 1;
     news.norm = norm_.farthest > 1;
     return begin(news, seen);

@@ -199,11 +199,12 @@ TEST(RunBand, a_higher_rate_may_bring_a_run_back_towards_its_start_but_not_beyon
 /// falls back within 20 steps. `told`: the run tells its copies.
 class Renewed {
  public:
-  explicit Renewed(bool told, int every = 200) : told_(told), every_(every) {}
+  /// `start`: how many times its level the loss is at first.
+  explicit Renewed(bool told, int every = 200, double start = 1) : told_(told), every_(every), start_(start) {}
   BandNews next(double jump) {
     if (step_ > 0 && step_ % every_ == 0) ++copies_;
     const double since = static_cast<double>(step_ % 200);
-    const double times = step_ < 200 ? 1 : 1 + (jump - 1) * std::exp(-since / 5);
+    const double times = 1 + ((step_ < 200 ? start_ : jump) - 1) * std::exp(-since / 5);
     const double noise = std::exp(draw_.normal(0.1));
     return band_.judge({.step = step_++,
                         .loss = 0.05 * times * noise,
@@ -223,6 +224,7 @@ class Renewed {
   RunBand band_;
   bool told_;
   int every_;
+  double start_;
   std::int64_t step_ = 0, copies_ = 0;
 };
 
@@ -236,6 +238,12 @@ TEST(RunBand, after_a_copy_a_larger_jump_than_earlier_ones_is_a_spike) {
   EXPECT_EQ(run.spikes(1000, 8), 0);
   EXPECT_EQ(run.next(1000).kind, BandNews::spike);
   EXPECT_EQ(Renewed(true).spikes(1000, 1000), 1) << "however few copies are known, if it is far enough out";
+}
+
+TEST(RunBand, the_first_copies_may_bring_a_run_back_towards_its_start_but_not_beyond_it) {
+  EXPECT_EQ(Renewed(true, 200, 400).spikes(4000, 400), 0);
+  EXPECT_EQ(Renewed(true, 200, 400).spikes(201, 4000), 1);
+  EXPECT_GE(Renewed(true).spikes(201, 400), 1) << "it began at its level";
 }
 
 TEST(RunBand, copies_in_every_step_explain_no_jump) {
