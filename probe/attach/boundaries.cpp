@@ -37,8 +37,7 @@ void AttachSession::start_step() {
   (void)set_phase(Phase::forward);
   tensors_.release();
   losses_.clear();
-  norm_.reset();
-  norm_bad_ = false;
+  norm_.clear();
   count_micro_batch(0);
   new_trace();
 }

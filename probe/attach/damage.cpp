@@ -1,4 +1,5 @@
-// What a step did to weights, buffers and states: what is checked, and what is reported.
+// What a step did to weights, buffers, states and whatever else lives on: what is checked, and what is
+// reported.
 #include <utility>
 
 #include "probe/attach/pages.h"
@@ -48,10 +49,7 @@ Facts AttachSession::damage_of_update() {
 
 Facts AttachSession::damage_of_passes() {
   if (!on_record()) return {};
-  NamedTensors bad = check_.spoiled(rounds_->recorder(), state_written(0, /*weights_too=*/false), step(),
-                                    {.always = left_out_});
-  if (left_out_)
-    for (auto& each : strangers_spoiled_by_passes()) bad.push_back(std::move(each));
+  const NamedTensors bad = living_.spoiled_by_passes(*rounds_, step(), left_out_, [&] { return computed(); });
   if (bad.empty()) return {};
   if (!left_out_) return {{Fact::buffer_spoiled, bad.front().first}};
   return {{.kind = Fact::stays_bad,
@@ -84,6 +82,49 @@ void AttachSession::report_hidden_damage(StepAnswer& answer) {
   // Found, but nothing that the program computes is affected: no reason to stop it.
   write_incident(Gate::ok, {{Fact::hidden_overflow}}, answer, /*update_made=*/false, &pages);
   answer.stops = false;
+}
+
+Facts AttachSession::damage_between() {
+  const NamedTensors bad = living_.spoiled_between(*rounds_, step(), trace_.update_ends);
+  if (bad.empty()) return {};
+  return {{.kind = Fact::spoiled_between,
+           .name = bad.front().first,
+           .more = last_writer_of(bad.front().second),
+           .number = static_cast<std::int64_t>(bad.size()) - 1}};
+}
+
+void AttachSession::look_between(StepAnswer& answer) {
+  if (!machine_.over() || machine_.paused()) return;
+  if (machine_.reported()) return remember_damage();  // what was copied since then is its damage, too
+  // Ranks have to name the same step, and what one of them does between its steps reaches the others in the
+  // next.
+  if (options_.probe.world_size > 1) return;
+  if (!on_record() || ops_so_far() <= trace_.update_ends || trace_.update_ends == 0) return;
+  if (std::exchange(trace_.looked_between, true)) return;
+  const Facts what = damage_between();
+  if (what.empty()) return;
+  hear(Hear::all);  // if the step itself was bad, this is its damage
+  if (machine_.reported()) return remember_damage();
+  answer.step = step();
+  answer.gate = Gate::non_finite;
+  write_incident(answer.gate, what, answer, /*update_made=*/true);
+  remember_damage();
+}
+
+Facts AttachSession::outlook() {
+  Facts facts;
+  if (writer_.count() == 0) return facts;
+  safely("the end", [&] {
+    const StateCheck::Names bad = check_.left_of(check_.bad_now());
+    if (!bad.empty())
+      facts.push_back({.kind = Fact::still_bad,
+                       .name = bad.front(),
+                       .number = static_cast<std::int64_t>(bad.size()) - 1});
+    if (good_steps_ == 0) facts.push_back({.kind = Fact::never_updated, .number = steps_made()});
+    if (loss_scale_ < first_scale_ && good_steps_ == 0)
+      facts.push_back({.kind = Fact::scale_fell, .value = loss_scale_});
+  });
+  return facts;
 }
 
 }  // namespace nanquest::attach

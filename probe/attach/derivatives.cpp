@@ -99,14 +99,13 @@ void AttachSession::take_over_name(const at::Tensor& tensor) {
 
 bool AttachSession::computed_from_gradients(const at::Tensor& tensor) {
   bool found = false;
-  with_graph([&](const TraceGraph& graph, const record::Step& step) {
+  with_graph([&](const StepGraph& step, Rounds&) {
     std::vector<SlotId> from;
     for (const WeakTensor& gradient : derivatives_.gradients())
-      if (const std::uint32_t slot = step.slots.find(gradient.address()); slot != record::SlotIndex::kMissing)
-        from.push_back(SlotId{slot});
-    const std::uint32_t slot = step.slots.find(tensor.storage().unsafeGetStorageImpl());
-    if (from.empty() || slot == record::SlotIndex::kMissing || derivatives_.first_op() >= step.ops.size()) return;
-    found = reached_in_floats(graph, from, OpId{derivatives_.first_op()})[SlotId{slot}];
+      if (const SlotId slot = step.slot(gradient.address())) from.push_back(slot);
+    const SlotId slot = step.slot(tensor);
+    if (from.empty() || !slot || derivatives_.first_op() >= step.step().ops.size()) return;
+    found = reached_in_floats(step.graph(), from, OpId{derivatives_.first_op()})[slot];
   });
   return found;
 }

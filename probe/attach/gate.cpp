@@ -16,15 +16,14 @@ Awaited AttachSession::look_at_gradients(const Update& update) {
   it.step = step();
   it.round = rounds_ ? rounds_->number() : -1;
   it.losses = losses_;
-  it.norm_bad = norm_bad_;
+  it.norm_bad = norm_.bad();
   it.trained = tensors_.trained();
   if (targets_.take()) history_.copied();
-  it.one_norm = norms_ == 1;
-  if (norm_.defined() && norm_.is_cpu() && it.one_norm) it.clip_norm = norm_.item().toDouble();
+  it.one_norm = norm_.one();
+  it.clip_norm = norm_.figure();
   it.graph_ran = graph_ran_in_ == it.step;
-  const at::Tensor norm = norm_.defined() && !norm_.is_cpu() ? norm_ : at::Tensor();
-  gate_.start(it.look, 1.0, {losses_.total(), norm, update.scale, update.found_inf});
-  norm_.reset();
+  gate_.start(it.look, 1.0, {losses_.total(), norm_.on_device(), update.scale, update.found_inf});
+  norm_.taken();
   return it;
 }
 
@@ -65,7 +64,7 @@ StepAnswer AttachSession::judge(const Update& update) {
   safely("the gate", [&] {
     const std::int64_t now = answer.step = step();
     if (machine_.paused()) {
-      norm_.reset();
+      norm_.taken();
       return;
     }
     Awaited look = look_at_gradients(update);
@@ -113,7 +112,7 @@ void AttachSession::answered(Awaited& it, StepAnswer& answer, bool late) {
   if (late) {
     history_.gated_later(it.joins, answer.gate, seen, gate_, clip_norm, it.trained);
   } else {
-    norm_bad_ = norm_bad;
+    norm_.judged(norm_bad);
     left_out_ = scaler_acts && answer.gate != Gate::ok && !options_.skip_bad_updates;
     history_.gated(answer.gate, seen, gate_, clip_norm, it.trained);
     if (options_.tape > 0 && rounds_ && !machine_.in_closure())

@@ -62,7 +62,7 @@ StepAnswer AttachSession::thrown_away(Fact::Kind how) {
 }
 
 bool AttachSession::pass_went_bad() const {
-  return losses_.bad() || norm_bad_ || (machine_.on_record() && machine_.only_passes() && results_.bad());
+  return losses_.bad() || norm_.bad() || (machine_.on_record() && machine_.only_passes() && results_.bad());
 }
 
 StepAnswer AttachSession::look_back(Fact::Kind how) {
@@ -92,8 +92,7 @@ void AttachSession::give_up_step() {
   machine_.given_up();
   sample_ids_.clear();
   losses_.clear();
-  norm_.reset();
-  norm_bad_ = false;
+  norm_.clear();
   count_micro_batch(0);
   close_trace();
 }

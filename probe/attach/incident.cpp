@@ -93,14 +93,17 @@ StateCheck::Blame AttachSession::blamed_so_far(Pages* pages, const Awaited* late
   if (pages && !late && trace_.watched)
     blame = check_.blame(pages->doc(),
                          [this](const std::string& name) { return tensors_.bad_in_memory_of(name); });
-  blame.damage_matters = check_.damaged() == 0 || damage_matters(pages);
+  std::optional<StepGraph> graph;
+  blame.damage_matters = check_.damaged() == 0 || living_.damage_matters([&]() -> const StepGraph* {
+    return pages ? &graph.emplace(pages->doc(), pages->step(), tensors_.names()) : nullptr;
+  });
   return blame;
 }
 
 bool AttachSession::only_carries_on(StepAnswer& answer, std::int64_t number, bool update_made,
                                     const std::function<StateCheck::Blame()>& blamed) {
   if (writer_.count() + writer_.muted() == 0) return false;
-  take_over_names();
+  living_.take_over_names();
   const auto carried = check_.of_last_incident(check_.bad_now(), update_made, blamed);
   if (!carried) return false;
   if (update_made) check_.spread();

@@ -16,13 +16,6 @@
 namespace nanquest::attach {
 namespace {
 
-/// The slot of the tensor's memory in the step; none if the step did not touch it.
-SlotId slot_in(const record::Step& step, const at::Tensor& tensor) {
-  if (!tensor.defined() || !is_plain(tensor)) return {};
-  const std::uint32_t slot = step.slots.find(tensor.storage().unsafeGetStorageImpl());
-  return slot == record::SlotIndex::kMissing ? SlotId{} : SlotId{slot};
-}
-
 /// Operators whose derivative is exactly 0 where their result is saturated or cut off.
 bool is_switch(std::string_view op) {
   static constexpr std::array kNames{"aten::threshold_backward",   "aten::hardtanh_backward",
@@ -76,23 +69,19 @@ void aside(bool begins) {
     pause.reset();
 }
 
-void AttachSession::with_graph(
-    const std::function<void(const TraceGraph& graph, const record::Step& step)>& look) {
-  safely("a look at what is learned", [&] {
-    if (!on_record()) return;
-    record::Step& recorded = *rounds_->now();
-    StepNames named;
-    const StepTables tables = rounds_->tables(recorded, tensors_.names(), batch_, {}, named);
-    const TraceGraph graph(tables.recording.doc);
-    look(graph, recorded);
+void AttachSession::with_graph(const std::function<void(const StepGraph& step, Rounds& rounds)>& look) {
+  safely("a look at the recorded step", [&] {
+    if (on_record()) look(StepGraph(*rounds_, tensors_.names(), batch_, {}), *rounds_);
   });
 }
 
-std::vector<std::int64_t> AttachSession::feed_loss(const std::vector<at::Tensor>& weights) {
+std::vector<std::int64_t> feed_loss(AttachSession& session, const std::vector<at::Tensor>& weights) {
   std::vector<std::int64_t> found(weights.size(), 0);
-  with_graph([&](const TraceGraph& graph, const record::Step& step) {
+  const std::vector<at::Tensor>& losses = session.losses().all();
+  session.with_graph([&](const StepGraph& step, Rounds&) {
+    const TraceGraph& graph = step.graph();
     for (std::size_t i = 0; i < weights.size(); ++i) {
-      const SlotId slot = slot_in(step, weights[i]);
+      const SlotId slot = step.slot(weights[i]);
       if (!slot) continue;
       const auto& reads = graph.reads(slot);
       const bool differentiated = std::any_of(reads.begin(), reads.end(), [&](const TraceGraph::Read& read) {
@@ -101,8 +90,8 @@ std::vector<std::int64_t> AttachSession::feed_loss(const std::vector<at::Tensor>
       });
       if (!differentiated) continue;
       const SlotSet reached = reached_in_floats(graph, {slot}, graph.ops().front());
-      found[i] = std::any_of(losses_.all().begin(), losses_.all().end(), [&](const at::Tensor& loss) {
-        const SlotId there = slot_in(step, loss);
+      found[i] = std::any_of(losses.begin(), losses.end(), [&](const at::Tensor& loss) {
+        const SlotId there = step.slot(loss);
         return there && reached[there];
       });
     }
@@ -110,32 +99,34 @@ std::vector<std::int64_t> AttachSession::feed_loss(const std::vector<at::Tensor>
   return found;
 }
 
-std::vector<std::int64_t> AttachSession::carried_over(const std::vector<at::Tensor>& gradients) {
+std::vector<std::int64_t> carried_over(AttachSession& session, const std::vector<at::Tensor>& gradients) {
   std::vector<std::int64_t> found(gradients.size(), 0);
-  with_graph([&](const TraceGraph& graph, const record::Step& step) {
+  session.with_graph([&](const StepGraph& step, Rounds& rounds) {
+    const TraceGraph& graph = step.graph();
     for (std::size_t i = 0; i < gradients.size(); ++i) {
-      const SlotId slot = slot_in(step, gradients[i]);
+      const SlotId slot = step.slot(gradients[i]);
       if (!slot) continue;
       const auto& reads = graph.reads(slot);
       const auto old = std::find_if(reads.begin(), reads.end(), [&](const TraceGraph::Read& read) {
         return !computes_nothing(graph.op(read.op)) && !graph.producer(read.row, read.op);
       });
       if (old == reads.end() || graph.op(old->op).phase != Phase::backward) continue;
-      const at::Tensor first = rounds_->first_value(gradients[i]);
+      const at::Tensor first = rounds.first_value(gradients[i]);
       found[i] = first.defined() && is_plain(first) && largest({first}).front() > 0;
     }
   });
   return found;
 }
 
-std::string AttachSession::zeros_made(const std::vector<at::Tensor>& gradients) {
-  if (!on_record() || !trace_.watched) return "";
+std::string zeros_made(AttachSession& session, const std::vector<at::Tensor>& gradients) {
+  if (!session.watches()) return "";
   nlohmann::json all = nlohmann::json::array();
   for (std::size_t i = 0; i < gradients.size(); ++i) all.push_back(nlohmann::json::object());
-  with_graph([&](const TraceGraph& graph, const record::Step& step) {
+  session.with_graph([&](const StepGraph& step, Rounds&) {
+    const TraceGraph& graph = step.graph();
     std::vector<SlotId> slots;
     slots.reserve(gradients.size());
-    for (const at::Tensor& gradient : gradients) slots.push_back(slot_in(step, gradient));
+    for (const at::Tensor& gradient : gradients) slots.push_back(step.slot(gradient));
     for (const OpId op : graph.ops()) {
       if (!makes_zeros(graph, op)) continue;
       std::vector<SlotId> from;

@@ -5,14 +5,18 @@
 namespace nanquest::attach {
 
 std::size_t NamedList::put(const std::string& name, const at::Tensor& tensor) {
-  const auto [at, fresh] = index_.emplace(name, entries_.size());
-  if (!fresh && entries_[at->second].tensor.is(tensor)) return at->second;
-  ++revision_;
-  if (fresh)
-    entries_.push_back({name, WeakTensor(tensor)});
-  else
-    entries_[at->second].tensor = WeakTensor(tensor);
+  const auto [at, fresh] = index_.try_emplace(name, entries_.size());
+  if (fresh) entries_.push_back({name, WeakTensor()});
+  (void)renew(at->second, tensor);
   return at->second;
+}
+
+bool NamedList::renew(std::size_t index, const at::Tensor& tensor) {
+  WeakTensor& known = entries_[index].tensor;
+  if (known.is(tensor)) return false;
+  ++revision_;
+  known = WeakTensor(tensor);
+  return true;
 }
 
 std::size_t NamedList::add(const std::string& name, const at::Tensor& tensor) {

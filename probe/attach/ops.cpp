@@ -107,13 +107,19 @@ auto answer(const Ask& ask) {
   }
 }
 
-/// `op` is the operator that calls this function of the session.
+/// `op` is the operator that calls this function of the session, or with the session.
 template <auto Function>
 struct Of;
 template <class R, class... A, R (AttachSession::*Function)(A...)>
 struct Of<Function> {
   static auto op(A... args) {
     return answer<R>([&](AttachSession& it) -> R { return (it.*Function)(std::forward<A>(args)...); });
+  }
+};
+template <class R, class... A, R (*Function)(AttachSession&, A...)>
+struct Of<Function> {
+  static auto op(A... args) {
+    return answer<R>([&](AttachSession& it) -> R { return Function(it, std::forward<A>(args)...); });
   }
 };
 template <class R, R (AttachSession::*Function)() const>
@@ -273,10 +279,10 @@ TORCH_LIBRARY(nanquest, m) {
   m.def("found(int step, str kind, str label, str tensor, str file, str text) -> ()", &found);
   m.def("largest(Tensor[] tensors) -> float[]", &largest);
   m.def("aside(bool begins) -> ()", &aside);
-  m.def("feed_loss(Tensor[] weights) -> int[]", &Of<&AttachSession::feed_loss>::op);
-  m.def("carried_over(Tensor[] gradients) -> int[]", &Of<&AttachSession::carried_over>::op);
+  m.def("feed_loss(Tensor[] weights) -> int[]", &Of<&feed_loss>::op);
+  m.def("carried_over(Tensor[] gradients) -> int[]", &Of<&carried_over>::op);
   m.def("last_writer_of(Tensor memory) -> str", &Of<&AttachSession::last_writer_of>::op);
-  m.def("zeros_made(Tensor[] gradients) -> str", &Of<&AttachSession::zeros_made>::op);
+  m.def("zeros_made(Tensor[] gradients) -> str", &Of<&zeros_made>::op);
   m.def("own_kernels(str device) -> int", &own_kernels);
   m.def("why_no_cuda_kernels() -> str", &why_no_cuda_kernels);
   m.def("record_step() -> bool", &Of<&AttachSession::record_step>::op);

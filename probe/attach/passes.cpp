@@ -86,13 +86,7 @@ StepAnswer AttachSession::clipped(const at::Tensor& norm, const Weights& weights
   StepAnswer answer;
   safely("the norm of the gradients", [&] {
     if (machine_.paused()) return;
-    norm_ = norm.detach();
-    norms_ = norm_.numel();
-    if (norms_ == 0) return norm_.reset();
-    if (norms_ > 1) norm_ = norm_.abs().amax();  // NaN if one is
-    if (!norm_.is_cpu() || holds_finite(norm_)) return;
-    norm_bad_ = true;
-    if (machine_.reported()) return;
+    if (!norm_.found(norm) || machine_.reported()) return;
     tensors_.bind(weights);
     const GateResult seen = gate_.run(1.0, losses_.total());
     write_incident(Gate::non_finite, {what_is_bad(seen, /*norm_bad=*/true)}, answer);

@@ -8,7 +8,7 @@ namespace nanquest::attach {
 
 std::int64_t ProgramTensors::add_parameter(const std::string& name, const at::Tensor& tensor) {
   const std::size_t known = names_.parameters.size(), index = names_.parameters.add(name, tensor);
-  weight_memory_.insert(tensor.storage().unsafeGetStorageImpl());
+  remember(tensor);
   times_.resize(names_.parameters.size());
   ++times_[index];
   if (index == known) {
@@ -20,7 +20,7 @@ std::int64_t ProgramTensors::add_parameter(const std::string& name, const at::Te
 }
 
 void ProgramTensors::put(const std::string& kind, const std::string& name, const at::Tensor& tensor) {
-  if (kind == "parameter") weight_memory_.insert(tensor.storage().unsafeGetStorageImpl());
+  if (kind == "parameter") remember(tensor);
   NamedList* const list = kind == "parameter" ? &names_.parameters
                           : kind == "buffer"  ? &names_.buffers
                           : kind == "state"   ? &names_.states
@@ -38,7 +38,7 @@ void ProgramTensors::bind(const Weights& weights) {
     if (number < 0 || static_cast<std::size_t>(number) >= names_.parameters.size()) continue;
     const auto index = static_cast<std::size_t>(number);
     // A weight that moved to new memory (moved, cast, loaded) keeps its name.
-    put("parameter", names_.parameters.name(index), weights.tensors[i]);
+    if (names_.parameters.renew(index, weights.tensors[i])) remember(weights.tensors[i]);
     gate_.bind(index, weights.tensors[i]);
     history_.bind(index, weights.tensors[i]);
     bound_.push_back(index);

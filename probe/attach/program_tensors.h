@@ -54,11 +54,15 @@ class ProgramTensors {
   }
   /// Devices of the weights, and the CPU.
   const std::vector<at::Device>& devices();
+  /// Whether weights lie on another device than the CPU.
+  bool on_device() { return devices().size() > 1; }
   /// The name of a weight, buffer or state, or of the first one that shares its memory if only that one is
   /// bad.
   std::string bad_in_memory_of(const std::string& name) const;
 
  private:
+  void remember(const at::Tensor& weight) { weight_memory_.insert(weight.storage().unsafeGetStorageImpl()); }
+
   GradientGate& gate_;
   RunHistory& history_;
   Names names_;

@@ -41,6 +41,7 @@ AttachSession::AttachSession(AttachOptions options, RunLog log)
               {StateCheck::kMoment, [this] { return tensors_.names().states.living(); }},
               {StateCheck::kKept, [this] { return tensors_.names().kept.living(); }}},
              options_.probe.check_state_every),
+      living_(tensors_, gate_, check_, batch_),
       writer_(&log_, {.run_dir = options_.probe.run_dir,
                       .rank = options_.probe.rank,
                       .world_size = options_.probe.world_size,
@@ -155,7 +156,7 @@ void AttachSession::new_trace() {
   if (!rounds_ || machine_.paused()) return;
   machine_.record_opens();
   results_ = {};
-  if (options_.audit > 0 && is_on_device()) options_.audit = 0;  // a CPU does not have its kernels
+  if (options_.audit > 0 && tensors_.on_device()) options_.audit = 0;  // a CPU does not have its kernels
   if (watched_steps_.audits(step())) options_.record_steps.insert(step());
   trace_ = {.watched = watched_steps_.watches(step(), writer_.last_step()) ||
                        rounds_->recorder().asks_for_watching()};
@@ -173,11 +174,6 @@ void AttachSession::close_trace() {
 
 std::int64_t AttachSession::standing_bytes() const {
   return rounds_ ? static_cast<std::int64_t>(rounds_->recorder().memory()) : 0;
-}
-
-bool AttachSession::is_on_device() {
-  const std::vector<at::Device>& devices = tensors_.devices();
-  return std::any_of(devices.begin(), devices.end(), [](at::Device d) { return !d.is_cpu(); });
 }
 
 void AttachSession::note_costs() {

@@ -26,16 +26,18 @@
 #include <vector>
 
 #include "probe/attach/awaited.h"
+#include "probe/attach/clip_norm.h"
 #include "probe/attach/derivatives.h"
 #include "probe/attach/excursions.h"
 #include "probe/attach/formats.h"
+#include "probe/attach/living_memory.h"
 #include "probe/attach/losses.h"
 #include "probe/attach/options.h"
-#include "probe/attach/owner.h"
 #include "probe/attach/pass_results.h"
 #include "probe/attach/program_tensors.h"
 #include "probe/attach/rounds.h"
 #include "probe/attach/step_answer.h"
+#include "probe/attach/step_graph.h"
 #include "probe/attach/step_undo.h"
 #include "probe/attach/target_copies.h"
 #include "probe/attach/watched_steps.h"
@@ -52,7 +54,6 @@
 #include "probe/step/state_check.h"
 #include "probe/step/step_machine.h"
 #include "probe/step/update_risk.h"
-#include "probe/trace/flow.h"
 
 namespace nanquest::attach {
 
@@ -175,21 +176,13 @@ class AttachSession : public OpSink {
   /// Something to tell of that is no incident: written into the manifest.
   void found(ManifestFinding finding);
 
-  // At a gate, before the update; learning.h says what for.
-
-  /// For each weight 1 if an op of the step with a derivative read it, and the loss was computed from the
-  /// result in floating point; else 0. Zeros where the step is not on record.
-  std::vector<std::int64_t> feed_loss(const std::vector<at::Tensor>& weights);
-  /// For each gradient 1 if the step's backward pass added to values other than 0 that were there before the
-  /// step; else 0. Zeros where the step is not on record.
-  std::vector<std::int64_t> carried_over(const std::vector<at::Tensor>& gradients);
   /// The op of the running step that wrote this memory last; "" if that is not on record.
   std::string last_writer_of(const at::Tensor& memory);
-  /// For gradients that hold zeros only: the ops of a watched step that got values other than 0 in its
-  /// backward pass, made zeros of them, and passed those on to the gradient. A JSON array with one object per
-  /// gradient: op, module, and `switch` (an activation that is off, not a format), or empty. "" if the step
-  /// is not watched.
-  std::string zeros_made(const std::vector<at::Tensor>& gradients);
+  /// The running step as a graph, for `look`, which is not called where it is not on record (learning.h).
+  void with_graph(const std::function<void(const StepGraph& step, Rounds& rounds)>& look);
+  /// Whether the values of the running step are on record: the step is watched.
+  bool watches() { return on_record() && trace_.watched; }
+  const Losses& losses() const { return losses_; }
 
   /// From here on steps are only counted: not judged, recorded or written, and what was recorded is dropped.
   /// `resume` ends that at the next step that begins.
@@ -211,7 +204,7 @@ class AttachSession : public OpSink {
   bool record_step();
 
   /// How to find out what of the program holds some memory; without it only what has a name is looked at.
-  void find_owners_with(FindOwner find) { find_owner_ = std::move(find); }
+  void find_owners_with(FindOwner find) { living_.find_owners_with(std::move(find)); }
 
   int incidents() const { return writer_.count(); }
   /// Those of them that are finite: spikes, and a loss that left its band for good.
@@ -276,8 +269,6 @@ class AttachSession : public OpSink {
   void take_over_name(const at::Tensor& tensor);
   /// The program updates its weights itself, from this op of the running step on.
   void updated_by_hand(std::size_t first_op);
-  /// Whether weights lie on a device.
-  bool is_on_device();
   /// The update of the running step has been made: what it cost goes into the series.
   void note_costs();
   /// Runs `work` unless the session is off; a failure in it switches the session off.
@@ -331,35 +322,15 @@ class AttachSession : public OpSink {
   /// The step has its update, and another one is about to begin: what ran in between is the step's.
   void look_between(StepAnswer& answer);
   Facts damage_between();
-  /// Of the state that has a name: what ops from `first` on wrote. Names begin with StateCheck's words.
-  NamedTensors state_written(std::size_t first, bool weights_too);
-  /// Other memory that they wrote and that is still there, but for gradients and the batch.
-  std::vector<record::Survivor> strangers(std::size_t first);
-  NamedTensors strangers_spoiled_by_passes();
-  NamedTensors strangers_spoiled_between();
-  Owner owner_of(const at::Tensor& memory);
-  std::vector<SlotId> slots_of(const record::Step& step, const NamedList& list) const;
-  std::vector<SlotId> state_slots(const record::Step& step) const;
-  /// The running step as a graph, for `look`; nothing where it is not on record.
-  void with_graph(const std::function<void(const TraceGraph& graph, const record::Step& step)>& look);
-  /// Whether loss, gradients, or weights and states that the step wrote are among `reached`.
-  bool reaches_harm(const TraceGraph& graph, const SlotSet& reached, const record::Step& step) const;
-  /// Whether what the last incident left behind gets into loss, gradients or weights of the step that runs;
-  /// true where that is not known.
-  bool damage_matters(Pages* pages);
   /// If a bad step shows nothing but what the last incident left behind, it is counted and `answer` says so.
   bool only_carries_on(StepAnswer& answer, std::int64_t number, bool update_made,
                        const std::function<StateCheck::Blame()>& blamed);
-  /// What was found damaged before the program used it has got its name by now: it is the same damage.
-  void take_over_names();
   /// The same for a step whose loss scale overflowed, which is no incident by itself.
   void overflow_carries_on(StepAnswer& answer, const Awaited& of, bool late);
   /// Writes the hidden damage that this watched step has shown so far.
   void report_hidden_damage(StepAnswer& answer);
   /// At the gate of a good step: how far its values reach, and which places are about to leave their range.
   void foresee(StepAnswer& answer);
-  /// Whether an overflow at this place would do no harm, as far as the running step shows.
-  bool would_be_harmless(const record::RangePlace& place);
   /// At the gate, before the update: is the update recorded, or does the trace of a step that is not watched
   /// end here? `later`: the gate has not answered, and the trace must stay until it has.
   void pass_gate(StepAnswer& answer, bool rate_is_finite, bool later);
@@ -419,6 +390,7 @@ class AttachSession : public OpSink {
   Derivatives derivatives_;
   StepJudge judge_;
   StateCheck check_;
+  LivingMemory living_;
   FirstBad first_bad_;
   IncidentWriter writer_;
   Forecast forecast_;
@@ -433,22 +405,18 @@ class AttachSession : public OpSink {
   double loss_scale_ = 1;
   double loss_ = std::numeric_limits<double>::quiet_NaN();
   Losses losses_;
-  at::Tensor norm_;         ///< of the gradients, as clipping found it; may lie on a device. Of several …
-  std::int64_t norms_ = 1;  ///< … (so many) the largest: bad if one is, and no figure of the series
-  bool norm_bad_ = false;         ///< that norm was NaN or Inf in this step
-  std::deque<Awaited> awaited_;   ///< oldest first
-  std::vector<StepAnswer> late_;  ///< not returned yet
-  at::Tensor word_;               ///< see gate_word
-  bool waits_told_ = false;       ///< said that each step waits for its gate
-  StepAnswer pending_;            ///< found when no caller could be told
+  ClipNorm norm_;
+  std::deque<Awaited> awaited_;                   ///< oldest first
+  std::vector<StepAnswer> late_;                  ///< not returned yet
+  at::Tensor word_;                               ///< see gate_word
+  bool waits_told_ = false;                       ///< said that each step waits for its gate
+  StepAnswer pending_;                            ///< found when no caller could be told
   std::pair<std::string, std::string> replicas_;  ///< see note_replicas
   StepUndo undo_;
   Widened widened_;
   Facts trouble_;
   std::map<std::string, std::string> notes_;
   int told_micro_batch_ = -1;
-  FindOwner find_owner_;
-  int in_vain_ = 0;             ///< tensors whose owner was looked for, and that are nobody's state
   bool new_optimizer_ = false;  ///< the next update is the first of its optimizer
   bool left_out_ = false;       ///< the update of the step that runs is not made
   std::int64_t good_steps_ = 0;
