@@ -16,11 +16,18 @@ struct Update {
   bool scale_overflow = false;  ///< a loss scaler found an overflow and keeps this update from being made
   at::Tensor scale = {},
              found_inf = {};  ///< where a device holds these two: read together with the gradients
-  bool takes_word = false;    ///< the optimizer can leave this update out on the device (gate_word)
+  bool takes_word = false;    ///< the optimizer can leave this update out on the device (GateWord)
 };
 
 /// Places of the numbers that a look reads beside the gradients.
 enum Number : std::uint8_t { kLoss, kClipNorm, kScale, kFoundInf };
+
+/// What a device leaves an update out by.
+struct GateWord {
+  at::Tensor word =
+      {};  ///< there: 1 if the update must be left out, else 0. Undefined: nothing is to be left out
+  std::int64_t number = 0;  ///< of this update; what is told later says which it was (StepAnswer::withheld)
+};
 
 struct Awaited {
   GateLook look;  ///< its numbers: loss, norm, scale, found_inf
@@ -34,7 +41,7 @@ struct Awaited {
   bool norm_bad = false;      ///< known before the look
   std::uint64_t trained = 0;  ///< which weights it updates (ProgramTensors::trained)
   bool joins = false;         ///< another optimizer has written in this step
-  bool withheld = false;      ///< if it is bad, the device leaves its update out
+  std::int64_t withheld = 0;  ///< if it is bad, the device leaves its update out: GateWord::number; else 0
   bool graph_ran = false;     ///< a captured graph was replayed in this step
 };
 

@@ -49,18 +49,24 @@ bool AttachSession::may_come_later(const Awaited& look) {
 }
 
 bool AttachSession::withholds(Awaited& look) {
-  word_ = look.update.takes_word ? look.look.word() : at::Tensor();
-  if (word_.defined() && look.update.found_inf.defined())
-    word_ = at::maximum(word_, look.update.found_inf.to(word_.device(), at::kFloat).reshape({}));
-  look.withheld = word_.defined();
-  if (look.update.takes_word && !look.withheld && !std::exchange(waits_told_, true))
-    add_text(pending_.told, "each step waits for its gate: its gradients do not all lie on one device");
-  return look.withheld;
+  word_ = {};
+  if (!look.update.takes_word) return false;
+  at::Tensor word = look.look.word();
+  if (!word.defined()) {
+    if (!std::exchange(waits_told_, true))
+      add_text(pending_.told, "each step waits for its gate: its gradients do not all lie on one device");
+    return false;
+  }
+  if (look.update.found_inf.defined())
+    word = at::maximum(word, look.update.found_inf.to(word.device(), at::kFloat).reshape({}));
+  word_ = {word, ++words_};
+  look.withheld = words_;
+  return true;
 }
 
 StepAnswer AttachSession::judge(const Update& update) {
   StepAnswer answer;
-  word_.reset();
+  word_ = {};
   safely("the gate", [&] {
     const std::int64_t now = answer.step = step();
     if (machine_.paused()) {
@@ -121,7 +127,7 @@ void AttachSession::answered(Awaited& it, StepAnswer& answer, bool late) {
   }
   answer.gradients_bad = !seen.finite() || norm_bad;
   answer.scale_overflow = answer.gate == Gate::scale_overflow;
-  answer.withheld = it.withheld && answer.gate == Gate::non_finite;
+  answer.withheld = answer.gate == Gate::non_finite ? it.withheld : 0;
   if (answer.gate == Gate::non_finite && !machine_.reported(it.step)) {
     Facts what{what_is_bad(seen, norm_bad)};
     if (!late && left_out_) add(what, damage_of_passes());
@@ -142,14 +148,14 @@ void AttachSession::hear(Hear which) {
     answered(it, answer, /*late=*/true);
     if (answer.scale_overflow && !machine_.reported(it.step)) add(answer.told, judge_.calibration());
     if (answer.gate == Gate::ok) was_well();
-    if (it.withheld && answer.gate == Gate::ok && !std::isfinite(it.look.number(kScale).value_or(0)))
+    if (it.withheld > 0 && answer.gate == Gate::ok && !std::isfinite(it.look.number(kScale).value_or(0)))
       answer.told.push_back({.kind = Fact::text,
                              .name = "its update is left out: the loss scale is not finite",
                              .step = it.step});
     // Unless withheld, its update was made, with whatever the gate would have found bad.
     remember_damage(it.step);
     if (rounds_) rounds_->answered(it.round, answer.gate == Gate::ok);
-    if (!answer.told.empty() || answer.withheld) late_.push_back(std::move(answer));
+    if (!answer.told.empty() || answer.withheld > 0) late_.push_back(std::move(answer));
   }
 }
 

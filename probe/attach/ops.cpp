@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "probe/attach/kept_update.h"
 #include "probe/attach/learning.h"
 #include "probe/attach/options.h"
 #include "probe/attach/replicas.h"
@@ -145,8 +146,32 @@ Update update_of(double lr, double loss_scale, bool scale_overflow, const MaybeT
 }
 
 MaybeTensor gate_word() {
-  at::Tensor word = session() ? session()->gate_word() : at::Tensor();
+  at::Tensor word = session() ? session()->gate_word().word : at::Tensor();
   return word.defined() ? MaybeTensor(std::move(word)) : std::nullopt;
+}
+
+KeptUpdate& kept_update() {
+  static auto* one = new KeptUpdate();  // leaked as the session
+  return *one;
+}
+
+std::string room_for_update(const std::vector<at::Tensor>& overwritten) {
+  const ObserverPause pause;
+  return kept_update().make_room(overwritten);
+}
+
+/// The number of the word by which the device keeps what the update that has begun overwrites; 0: there is
+/// none.
+std::int64_t keep_update() {
+  const GateWord it = session() ? session()->gate_word() : GateWord();
+  const ObserverPause pause;
+  if (it.word.defined()) kept_update().keep(it.word);
+  return it.number;
+}
+
+void put_back_update() {
+  const ObserverPause pause;
+  kept_update().put_back();
 }
 
 std::string before_update(double lr, double loss_scale, bool scale_overflow, const MaybeTensor& scale,
@@ -234,6 +259,9 @@ TORCH_LIBRARY(nanquest, m) {
       "Tensor[] weights, int[] numbers, bool gradients_follow, bool takes_word=False) -> str",
       &before_update);
   m.def("gate_word() -> Tensor?", &gate_word);
+  m.def("room_for_update(Tensor[] overwritten) -> str", &room_for_update);
+  m.def("keep_update() -> int", &keep_update);
+  m.def("put_back_update() -> ()", &put_back_update);
   m.def("judge(float lr, float loss_scale, bool scale_overflow, Tensor? scale, Tensor? found_inf) -> str",
         &judge);
   m.def("setting_changed() -> ()", &Of<&AttachSession::setting_changed>::op);

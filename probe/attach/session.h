@@ -121,9 +121,8 @@ class AttachSession : public OpSink {
   void new_optimizer() { new_optimizer_ = true; }
   /// Judges the loss and the gradients of the weights that are about to be written.
   StepAnswer judge(const Update& update);
-  /// For the update that has begun, once: 1 on the device if it must be left out, else 0; nobody has waited
-  /// for it. Undefined if the gate has answered.
-  at::Tensor gate_word() { return std::exchange(word_, {}); }
+  /// For the update that has begun, once; nobody has waited for it. Empty if the gate has answered.
+  GateWord gate_word() { return std::exchange(word_, {}); }
   /// What came late, of steps before: to be told whenever one of these functions has answered.
   std::vector<StepAnswer> late_answers() { return std::exchange(late_, {}); }
   /// The optimizer has written.
@@ -408,7 +407,8 @@ class AttachSession : public OpSink {
   ClipNorm norm_;
   std::deque<Awaited> awaited_;                   ///< oldest first
   std::vector<StepAnswer> late_;                  ///< not returned yet
-  at::Tensor word_;                               ///< see gate_word
+  GateWord word_;                                 ///< see gate_word
+  std::int64_t words_ = 0;                        ///< so many have been made
   bool waits_told_ = false;                       ///< said that each step waits for its gate
   StepAnswer pending_;                            ///< found when no caller could be told
   std::pair<std::string, std::string> replicas_;  ///< see note_replicas

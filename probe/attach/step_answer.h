@@ -17,14 +17,15 @@ struct StepAnswer {
   bool gradients_bad = false;   ///< the gradients hold NaN or Inf, which under data parallelism every rank
                                 ///< sees
   bool scale_overflow = false;  ///< the loss scale is too high, whatever else is bad
-  bool withheld = false;        ///< the device has left the update of this earlier step out
-  bool incident = false;        ///< something was found; see `told`
-  bool stops = true;            ///< an incident at which the program may be ended, if so configured
-  bool spike = false;           ///< something new about a finite step far out of its band; see `told`
-  bool spiking = false;         ///< this step is outside its band, new or not
-  bool forecast = false;        ///< a place is about to leave its format's range; see `told`
-  Facts told;                   ///< what there is to say (text_of makes a line of it)
-  std::string file;             ///< the incident's snapshot, "" if none was written
+  std::int64_t withheld =
+      0;  ///< the device has left this update of an earlier step out (GateWord::number); else 0
+  bool incident = false;  ///< something was found; see `told`
+  bool stops = true;      ///< an incident at which the program may be ended, if so configured
+  bool spike = false;     ///< something new about a finite step far out of its band; see `told`
+  bool spiking = false;   ///< this step is outside its band, new or not
+  bool forecast = false;  ///< a place is about to leave its format's range; see `told`
+  Facts told;             ///< what there is to say (text_of makes a line of it)
+  std::string file;       ///< the incident's snapshot, "" if none was written
 };
 
 }  // namespace nanquest::attach

@@ -6,6 +6,8 @@
 #include <torch/library.h>
 
 #include <cmath>
+#include <cstring>
+#include <functional>
 
 #include "probe/numerics/gate_loops.h"
 #include "probe/tensor/back_end.h"
@@ -16,8 +18,8 @@
 namespace nanquest {
 namespace {
 
-constexpr char kLook[] = "nanquest_device::look";
 using Look = void(at::TensorList, at::TensorList, at::Tensor, at::Tensor);
+using CopyIf = void(at::TensorList, at::TensorList, at::Tensor);
 
 // NOLINTBEGIN(performance-unnecessary-value-param): kernels have the operator's own signature
 /// The CPU's kernel: what others are compared with, and what a device for tests computes by.
@@ -41,24 +43,43 @@ void look_on_cpu(at::TensorList tensors, at::TensorList numbers, at::Tensor foun
   *word.mutable_data_ptr<float>() = bad ? 1 : 0;
 }
 
+void copy_if_on_cpu(at::TensorList to, at::TensorList from, at::Tensor word) {
+  if (*word.const_data_ptr<float>() == 0) return;
+  for (std::size_t i = 0; i < to.size(); ++i)
+    std::memcpy(to[i].data_ptr(), from[i].const_data_ptr(), to[i].nbytes());
+}
+
 void look_without_values(at::TensorList, at::TensorList, at::Tensor, at::Tensor) {}
+void copy_without_values(at::TensorList, at::TensorList, at::Tensor) {}
 // NOLINTEND(performance-unnecessary-value-param)
 
-c10::OperatorHandle defined() {
+c10::OperatorHandle defined(const char* name, const std::function<void(torch::Library&)>& define) {
   auto& dispatcher = c10::Dispatcher::singleton();
   // Another library of ours in this process may have defined it.
-  if (const auto known = dispatcher.findSchema({kLook, ""})) return *known;
+  if (const auto known = dispatcher.findSchema({name, ""})) return *known;
   static auto* const library =
       new torch::Library(torch::Library::FRAGMENT, "nanquest_device", std::nullopt, __FILE__, __LINE__);
-  library->def("look(Tensor[] tensors, Tensor[] numbers, Tensor(a!) found, Tensor(b!) word) -> ()");
-  library->impl("look", torch::dispatch(c10::DispatchKey::CPU, &look_on_cpu));
-  library->impl("look", torch::dispatch(c10::DispatchKey::Meta, &look_without_values));
-  library->impl("look", torch::dispatch(c10::DispatchKey::CUDA, &look_on_cuda));
-  return dispatcher.findSchemaOrThrow(kLook, "");
+  define(*library);
+  return dispatcher.findSchemaOrThrow(name, "");
 }
 
 const c10::OperatorHandle& look_operator() {
-  static const c10::OperatorHandle one = defined();
+  static const c10::OperatorHandle one = defined("nanquest_device::look", [](torch::Library& library) {
+    library.def("look(Tensor[] tensors, Tensor[] numbers, Tensor(a!) found, Tensor(b!) word) -> ()");
+    library.impl("look", torch::dispatch(c10::DispatchKey::CPU, &look_on_cpu));
+    library.impl("look", torch::dispatch(c10::DispatchKey::Meta, &look_without_values));
+    library.impl("look", torch::dispatch(c10::DispatchKey::CUDA, &look_on_cuda));
+  });
+  return one;
+}
+
+const c10::OperatorHandle& copy_if_operator() {
+  static const c10::OperatorHandle one = defined("nanquest_device::copy_if", [](torch::Library& library) {
+    library.def("copy_if(Tensor(a!)[] to, Tensor[] from, Tensor word) -> ()");
+    library.impl("copy_if", torch::dispatch(c10::DispatchKey::CPU, &copy_if_on_cpu));
+    library.impl("copy_if", torch::dispatch(c10::DispatchKey::Meta, &copy_without_values));
+    library.impl("copy_if", torch::dispatch(c10::DispatchKey::CUDA, &copy_if_on_cuda));
+  });
   return one;
 }
 
@@ -67,7 +88,7 @@ const c10::OperatorHandle& look_operator() {
 bool looks_at_once(c10::DeviceType type) {
   if (type == c10::kCUDA && !runs_cuda_kernels()) return false;
   const auto key = c10::computeDispatchKey(at::kFloat, at::kStrided, c10::Device(type, -1));
-  return look_operator().hasKernelForDispatchKey(key);
+  return look_operator().hasKernelForDispatchKey(key) && copy_if_operator().hasKernelForDispatchKey(key);
 }
 
 void look(const std::vector<at::Tensor>& tensors, const std::vector<at::Tensor>& numbers,
@@ -75,6 +96,16 @@ void look(const std::vector<at::Tensor>& tensors, const std::vector<at::Tensor>&
   const at::AutoDispatchBelowADInplaceOrView no_autograd;
   static const auto call = look_operator().typed<Look>();
   call.call(tensors, numbers, found, word);
+}
+
+void copy_if(const std::vector<at::Tensor>& to, const std::vector<at::Tensor>& from, const at::Tensor& word) {
+  TORCH_CHECK(to.size() == from.size(), "copy_if has ", to.size(), " targets and ", from.size(), " sources");
+  for (std::size_t i = 0; i < to.size(); ++i)
+    TORCH_CHECK(to[i].nbytes() == from[i].nbytes(), "copy_if: tensor ", i, " has ", to[i].nbytes(),
+                " bytes and its source ", from[i].nbytes());
+  const at::AutoDispatchBelowADInplaceOrView no_autograd;
+  static const auto call = copy_if_operator().typed<CopyIf>();
+  call.call(to, from, word);
 }
 
 }  // namespace nanquest

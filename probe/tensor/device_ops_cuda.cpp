@@ -11,6 +11,14 @@
 #include "probe/tensor/torch_versions.h"
 
 namespace nanquest {
+namespace {
+
+CUstream_st* stream_of(at::Device device) {
+  return static_cast<CUstream_st*>(
+      native_stream(c10::impl::VirtualGuardImpl(device.type()).getStream(device)));
+}
+
+}  // namespace
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): the operator's own signature
 void look_on_cuda(at::TensorList tensors, at::TensorList numbers, at::Tensor found, at::Tensor word) {
@@ -35,10 +43,25 @@ void look_on_cuda(at::TensorList tensors, at::TensorList numbers, at::Tensor fou
   }
   const auto bytes = static_cast<std::int64_t>(parts * sizeof(LookFound));
   const at::Tensor room = at::empty({bytes}, at::device(found.device()).dtype(at::kByte));
-  const c10::Stream stream = c10::impl::VirtualGuardImpl(found.device().type()).getStream(found.device());
-  const Status done = (*cuda_kernels())->look(tables, read, static_cast<LookFound*>(room.mutable_data_ptr()),
-                                found.mutable_data_ptr<double>(), word.mutable_data_ptr<float>(),
-                                static_cast<CUstream_st*>(native_stream(stream)));
+  const Status done =
+      (*cuda_kernels())
+          ->look(tables, read, static_cast<LookFound*>(room.mutable_data_ptr()),
+                 found.mutable_data_ptr<double>(), word.mutable_data_ptr<float>(), stream_of(found.device()));
+  TORCH_CHECK(done, done.error().message);
+}
+
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the operator's own signature
+void copy_if_on_cuda(at::TensorList to, at::TensorList from, at::Tensor word) {
+  const c10::DeviceGuard here(word.device());
+  std::vector<CopyTable> tables(1);
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    void* const target = to[i].data_ptr();
+    const void* const source = from[i].const_data_ptr();
+    if (!tables.back().add(target, source, to[i].nbytes()))
+      (void)tables.emplace_back().add(target, source, to[i].nbytes());
+  }
+  const Status done =
+      (*cuda_kernels())->copy_if(tables, word.const_data_ptr<float>(), stream_of(word.device()));
   TORCH_CHECK(done, done.error().message);
 }
 

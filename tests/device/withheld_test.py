@@ -1,4 +1,4 @@
-"""Policies that keep a bad update out without a wait: torch's fused optimizers leave it out on the device."""
+"""Policies that keep a bad update out without a wait: torch's fused optimizers leave it out on the device; what others overwrite is put back there."""
 
 import sys
 import unittest
@@ -14,9 +14,25 @@ OPTIMIZERS = {
     "adam": lambda p, **how: torch.optim.Adam(p, lr=1e-2, **how),
     "sgd": lambda p, **how: torch.optim.SGD(p, lr=1e-2, momentum=0.9, **how),
     "adagrad": lambda p, **how: torch.optim.Adagrad(p, lr=1e-2, **how),
+    "nadam": lambda p, fused, **how: torch.optim.NAdam(p, lr=1e-2, **how),
+    "rmsprop": lambda p, fused, **how: torch.optim.RMSprop(p, lr=1e-2, momentum=0.9, **how),
+    "replacing": lambda p, fused, **how: Replacing(p, lr=1e-2, **how),
 }
+HOW = {"unfused": {"fused": None}, "single": {"fused": None, "foreach": False}}  # in the name of a training
 NORMED = "norms"  # in the name of a training: with batch norms
 LOW = {"narrow": torch.bfloat16, "autocast": torch.float16}  # … weights in 16 bits, or autocast and a scaler
+
+
+class Replacing(torch.optim.SGD):
+    """Puts another tensor in the place of a moment during its update, as no optimizer of PyTorch does."""
+
+    def _init_group(self, *arguments):
+        for state in self.state.values():
+            state["momentum_buffer"] = state["momentum_buffer"].clone()
+        return super()._init_group(*arguments)
+
+    def __init__(self, p, lr, **how):
+        super().__init__(p, lr=lr, momentum=0.9, **how)
 
 
 def model_of(kind):
@@ -41,7 +57,8 @@ def train(kind, fault="", seed=1, left_out=(), wide_from=STEPS):
     nqdev.set_seed(seed)
     torch.manual_seed(0)
     model = model_of(kind).to("nqdev")
-    optimizer = OPTIMIZERS[kind.split()[0]](model.parameters(), fused=None if "unfused" in kind else True)
+    how = next((how for word, how in HOW.items() if word in kind), {"fused": True})
+    optimizer = OPTIMIZERS[kind.split()[0]](model.parameters(), **how)
     scaler = torch.amp.GradScaler("nqdev", init_scale=256.0, enabled="scaled" in kind or "autocast" in kind)
     low = next((low for word, low in LOW.items() if word in kind), None)
     model = model.to(low) if "narrow" in kind else model
@@ -85,7 +102,7 @@ class WithheldTest(Observed):
     script = Path(__file__).resolve()
 
     def test_no_bit_changes_and_nobody_waits(self):
-        for kind in ("adamw", "adam clipped", "sgd scaled", "adagrad table", "adamw scaled clipped"):
+        for kind in ("adamw", "adam clipped", "sgd scaled", "adagrad table", "adamw scaled clipped", "adamw unfused", "sgd single clipped", "nadam unfused"):
             for level, policy in (("guard", "skip"), ("trace", "fallback_fp32" if "scaled" in kind else "stop")):
                 with self.subTest(kind=kind, level=level, policy=policy):
                     alone = train(kind, seed=0)
@@ -117,9 +134,21 @@ class WithheldTest(Observed):
                 self.assertIn("left out on the device", self.said)
                 self.assertEqual(self.verdict(run)["cause"], "BAD_DATA")
 
+    def test_what_other_optimizers_overwrite_is_put_back_on_the_device(self):
+        for kind, level in (("adamw unfused", "trace"), ("adam single clipped", "guard"), ("sgd unfused", "trace"), ("adagrad single", "guard"),
+                            ("nadam unfused table", "trace"), ("rmsprop unfused", "guard")):
+            with self.subTest(kind=kind, level=level):
+                run, [(state, _)] = self.observed(level, kind, "batch", on_incident="skip")
+                self.assert_same_bits(state, train(kind, "batch", left_out=(BAD,))[0])
+                self.assertNotIn("waits for its gate", self.said)
+                self.assertIn(f"nanquest: step {BAD}: the loss is NaN", self.said)
+                self.assertIn(f"nanquest: step {BAD}: batch skipped: policy skip", self.said)
+                if level == "trace":
+                    self.assertEqual(self.verdict(run)["cause"], "BAD_DATA")
+
     def test_fp32_begins_a_step_later(self):
         """Or two, if the device has answered only before the next update. What a bad step wrote is in no weight."""
-        for kind, level in (("adamw narrow", "trace"), ("adam narrow", "guard"), ("adamw autocast", "trace"), ("sgd autocast clipped", "guard")):
+        for kind, level in (("adamw narrow", "trace"), ("adam narrow", "guard"), ("adamw autocast", "trace"), ("sgd autocast clipped", "guard"), ("adam narrow unfused", "trace")):
             with self.subTest(kind=kind, level=level):
                 run, [(state, counts)] = self.observed(level, kind, "batch", on_incident="fallback_fp32")
                 self.assertIn(counts["wide"], ([BAD + 1], [BAD + 2]))
@@ -133,9 +162,10 @@ class WithheldTest(Observed):
                     self.assertEqual(self.verdict(run)["cause"], "BAD_DATA")
 
     def test_in_whatever_order_streams_run(self):
-        alone = train("adamw", "batch", left_out=(BAD,))[0]
-        for state, _ in self.observed("guard", "adamw", "batch", seeds=SEEDS, on_incident="skip")[1]:
-            self.assert_same_bits(state, alone)
+        for kind in ("adamw", "adamw unfused"):
+            alone = train(kind, "batch", left_out=(BAD,))[0]
+            for state, _ in self.observed("guard", kind, "batch", seeds=SEEDS, on_incident="skip")[1]:
+                self.assert_same_bits(state, alone)
 
     def test_stop_ends_a_step_later(self):
         """At the latest: as soon as the device has answered."""
@@ -156,7 +186,7 @@ class WithheldTest(Observed):
         self.assertIn("1 batch", (run / "manifest.json").read_text())
 
     def test_what_a_device_cannot_leave_out_waits_and_says_why(self):
-        for kind, why in (("adamw unfused", "AdamW is not one of PyTorch's optimizers with fused=True"),
+        for kind, why in (("replacing unfused", "Replacing replaced its moments during an update"),
                           ("adamw norms", "its model has buffers that a skipped step puts back")):
             with self.subTest(kind=kind):
                 run, [(state, _)] = self.observed("trace", kind, "batch", on_incident="skip")

@@ -86,4 +86,5 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 // What the probe asks of a device in one launch (probe/tensor/device_ops.h), as a GPU has it.
 TORCH_LIBRARY_IMPL(nanquest_device, PrivateUse1, m) {
   m.impl("look", torch::CppFunction::makeFromBoxedFunction<&nqdev::launch>());
+  m.impl("copy_if", torch::CppFunction::makeFromBoxedFunction<&nqdev::launch>());
 }

@@ -174,7 +174,7 @@ SETTINGS = (
         "later",
         one_of("later", "now"),
         "on a device, later: the update does not wait for the check of loss and gradients; its result is read when the device has it, at "
-        "the latest at the next update. --on-incident skip, stop and fallback_fp32 need an optimizer with fused=True for that; now: every "
+        "the latest at the next update. --on-incident skip, stop and fallback_fp32 need one of PyTorch's optimizers for that; now: every "
         "update waits",
         library=True,
         topic=RECORD,

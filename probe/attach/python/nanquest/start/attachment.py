@@ -216,6 +216,7 @@ class Attachment:
 
     def _left_out_on_device(self, told: dict, ended: bool = False) -> None:
         if told["withheld"] and self.settings.on_incident in WITHHOLDS and probe.program is not None:
+            probe.program.updates.word.left_out(told["withheld"])
             probe.program.policy.left_out_on_device(told["step"], ended)
 
     def _put_into_quarantine(self, step: int) -> None:

@@ -1,0 +1,46 @@
+/// KeptUpdate: what an update overwrites on a device. If the gate's word says that the step is bad, the
+/// device keeps the values before the update and puts them back after it; nobody waits. A healthy step costs
+/// launches that return at once, and memory: as much as the update overwrites, all the time.
+///
+///     if (const std::string why = kept.make_room(overwritten); !why.empty()) … wait for the gate instead …
+///     kept.keep(word);
+///     … optimizer.step() …
+///     kept.put_back();
+///
+/// One update at a time, all on the same stream; one thread. Holds the tensors from `make_room` to
+/// `put_back`.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Stream.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace nanquest::attach {
+
+class KeptUpdate {
+ public:
+  /// Makes room for the values of these tensors, which the coming update overwrites. Returns "", or why the
+  /// device can't keep them: a sentence's end. What has been refused for want of memory is not tried again.
+  std::string make_room(const std::vector<at::Tensor>& overwritten);
+  /// Queues the kernel that keeps them if `word` (device_ops.h) is not 0. Throws c10::Error if the device
+  /// refuses.
+  void keep(const at::Tensor& word);
+  /// Queues the kernel that puts them back if that word is not 0. Does nothing without `keep`.
+  void put_back();
+
+ private:
+  bool has_room(std::int64_t bytes, at::Device device);
+
+  std::vector<at::Tensor> overwritten_;
+  at::Tensor room_, word_;
+  std::vector<std::size_t> bytes_;     ///< of each of `overwritten_`
+  std::vector<at::Tensor> kept_;       ///< parts of `room_`, one for each
+  std::optional<c10::Stream> stream_;  ///< of all updates so far
+  std::int64_t too_much_ = INT64_MAX;  ///< bytes that there was no memory for
+};
+
+}  // namespace nanquest::attach
