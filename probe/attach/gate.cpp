@@ -59,6 +59,12 @@ bool AttachSession::withholds(Awaited& look) {
   }
   if (look.update.found_inf.defined())
     word = at::maximum(word, look.update.found_inf.to(word.device(), at::kFloat).reshape({}));
+  if (!undo_.put_back_buffers_if(word)) {
+    if (!std::exchange(waits_told_, true))
+      add_text(pending_.told,
+               "each step waits for its gate: its model has buffers that the device can't put back");
+    return false;
+  }
   word_ = {word, ++words_};
   look.withheld = words_;
   return true;

@@ -28,6 +28,8 @@ class StepUndo {
   /// Restores what was saved, and drops it; does nothing if nothing was saved. True unless the generators had
   /// to stay.
   bool put_back();
+  /// The buffers alone, by their device, if its `word` says so (UndoLog::restore_buffers_if).
+  bool put_back_buffers_if(const at::Tensor& word) { return buffers_.restore_buffers_if(word); }
   void forget();
   /// Whether there is something to restore.
   bool remembers() const { return remembers_; }

@@ -8,6 +8,8 @@
 #include <mutex>
 #include <utility>
 
+#include "probe/tensor/device_ops.h"
+
 namespace nanquest {
 namespace {
 
@@ -80,6 +82,23 @@ void UndoLog::restore() {
     }
   }
   if (failed) std::rethrow_exception(failed);
+}
+
+bool UndoLog::restore_buffers_if(const at::Tensor& word) {
+  std::vector<at::Tensor> live, copies;
+  if (!saved_) return true;
+  for (const Buffer& b : buffers_) {
+    if (b.live.is_cpu() && b.live.nbytes() == b.copy.nbytes() && b.live.is_contiguous() &&
+        std::memcmp(b.live.const_data_ptr(), b.copy.const_data_ptr(), b.live.nbytes()) == 0)
+      continue;
+    if (b.live.device() != word.device() || !b.live.is_non_overlapping_and_dense() ||
+        b.live.strides() != b.copy.strides())
+      return false;
+    live.push_back(b.live);
+    copies.push_back(b.copy);
+  }
+  if (!live.empty()) copy_if(live, copies, word);
+  return true;
 }
 
 }  // namespace nanquest

@@ -64,6 +64,9 @@ def train(kind, fault="", seed=1, left_out=(), wide_from=STEPS):
     model = model.to(low) if "narrow" in kind else model
     if "table" in kind:  # of positions: constant, and in no checkpoint
         model.register_buffer("table", torch.ones(4, device="nqdev"), persistent=False)
+    if "counting" in kind:  # on the host
+        model.register_buffer("seen", torch.zeros(1))
+        model.register_forward_hook(lambda model, *_: model.seen.add_(1) and None)
     ended, wide = 0, []
     for step in range(STEPS):
         if step == COUNTED_FROM:
@@ -78,6 +81,7 @@ def train(kind, fault="", seed=1, left_out=(), wide_from=STEPS):
             if step == wide_from:
                 widen(model, optimizer)
                 scaler = torch.amp.GradScaler("nqdev", enabled=False)
+            buffers = [buffer.clone() for buffer in model.buffers()]
             x = x.to("nqdev", low if "narrow" in kind else None)
             with torch.autocast("nqdev", torch.float16, enabled="autocast" in kind and step < wide_from):
                 made = model(x.float() if step >= wide_from else x)
@@ -89,20 +93,23 @@ def train(kind, fault="", seed=1, left_out=(), wide_from=STEPS):
             if step not in left_out:
                 scaler.step(optimizer)
                 scaler.update()
+            else:
+                for buffer, before in zip(model.buffers(), buffers):
+                    buffer.copy_(before)
             assert not hasattr(optimizer, "found_inf")
         except SystemExit:
             ended = step
             break
     counts = dict(nqdev.counts(), ended=ended, wide=wide[:1])
     state = [value.detach().cpu() for p in model.parameters() for value in (p, *(v for v in optimizer.state[p].values() if v is not None))]
-    return state, counts
+    return state + [buffer.float().cpu() for buffer in model.buffers()], counts
 
 
 class WithheldTest(Observed):
     script = Path(__file__).resolve()
 
     def test_no_bit_changes_and_nobody_waits(self):
-        for kind in ("adamw", "adam clipped", "sgd scaled", "adagrad table", "adamw scaled clipped", "adamw unfused", "sgd single clipped", "nadam unfused"):
+        for kind in ("adamw", "adam clipped", "sgd scaled", "adagrad table", "adamw scaled clipped", "adamw unfused", "sgd single clipped norms", "nadam unfused"):
             for level, policy in (("guard", "skip"), ("trace", "fallback_fp32" if "scaled" in kind else "stop")):
                 with self.subTest(kind=kind, level=level, policy=policy):
                     alone = train(kind, seed=0)
@@ -122,7 +129,7 @@ class WithheldTest(Observed):
                 self.assertEqual(counts["synchronisations"] - alone, more)
 
     def test_a_bad_update_is_left_out_on_the_device(self):
-        for kind in ("adamw", "adam clipped", "sgd", "adagrad table", "adamw scaled"):
+        for kind in ("adamw", "adam clipped", "sgd norms", "adagrad table", "adamw scaled"):
             with self.subTest(kind=kind):
                 run, [(state, _)] = self.observed("trace", kind, "batch", on_incident="skip")
                 # With a scaler the program leaves it out itself, and lowers its scale.
@@ -135,7 +142,7 @@ class WithheldTest(Observed):
                 self.assertEqual(self.verdict(run)["cause"], "BAD_DATA")
 
     def test_what_other_optimizers_overwrite_is_put_back_on_the_device(self):
-        for kind, level in (("adamw unfused", "trace"), ("adam single clipped", "guard"), ("sgd unfused", "trace"), ("adagrad single", "guard"),
+        for kind, level in (("adamw unfused", "trace"), ("adam single clipped", "guard"), ("sgd unfused norms", "trace"), ("adagrad single", "guard"),
                             ("nadam unfused table", "trace"), ("rmsprop unfused", "guard")):
             with self.subTest(kind=kind, level=level):
                 run, [(state, _)] = self.observed(level, kind, "batch", on_incident="skip")
@@ -187,7 +194,7 @@ class WithheldTest(Observed):
 
     def test_what_a_device_cannot_leave_out_waits_and_says_why(self):
         for kind, why in (("replacing unfused", "Replacing replaced its moments during an update"),
-                          ("adamw norms", "its model has buffers that a skipped step puts back")):
+                          ("adamw counting", "its model has buffers that the device can't put back")):
             with self.subTest(kind=kind):
                 run, [(state, _)] = self.observed("trace", kind, "batch", on_incident="skip")
                 self.assert_same_bits(state, train(kind, "batch", left_out=(BAD,))[0])

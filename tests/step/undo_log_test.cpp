@@ -89,6 +89,26 @@ TEST(UndoLog, one_failing_host_does_not_keep_the_rest_from_being_put_back) {
   EXPECT_EQ(position, 3);
 }
 
+TEST(UndoLog, a_word_decides_whether_buffers_are_put_back) {
+  at::Tensor mean = at::ones({3}), count = at::zeros({}, at::kLong);
+  UndoLog undo;
+  undo.watch_buffer(mean);
+  undo.watch_buffer(count);
+  undo.save();
+  mean.fill_(std::numeric_limits<float>::quiet_NaN());
+  count.add_(1);
+  EXPECT_TRUE(undo.restore_buffers_if(at::zeros({})));
+  EXPECT_EQ(count.item<int>(), 1);
+  EXPECT_TRUE(undo.restore_buffers_if(at::ones({})));
+  EXPECT_TRUE(at::equal(mean, at::ones({3})));
+  EXPECT_EQ(count.item<int>(), 0);
+  // On another device than the word's only what no step has written.
+  const at::Tensor elsewhere = at::ones({}, at::device(at::kMeta));
+  EXPECT_TRUE(undo.restore_buffers_if(elsewhere));
+  count.add_(1);
+  EXPECT_FALSE(undo.restore_buffers_if(elsewhere));
+}
+
 TEST(UndoLog, restore_before_any_save_changes_nothing) {
   at::Tensor buffer = at::ones({3});
   UndoLog undo;

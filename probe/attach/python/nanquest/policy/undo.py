@@ -18,7 +18,6 @@ class Undo:
         self._attached = attachment
         self._places = {}  # (id of a module, key) -> (weak reference to it, bytes): buffers of models that train
         self._held = ()  # (weak module, key, buffer) of the running step
-        self._versions = ()  # of these buffers, when it began
 
     def learn(self, root) -> None:
         """The buffers of a model that trains, smallest first. Boolean buffers are skipped: they are constant masks."""
@@ -55,18 +54,7 @@ class Undo:
             if living is not None and (buffer := held_by(living._buffers, key)) is not None and is_plain(buffer):
                 held.append((module, key, buffer))
         self._held = held
-        self._versions = [None if buffer.is_inference() else buffer._version for _, _, buffer in held]
         self._attached.ops.remember([buffer for _, _, buffer in held])
-
-    def has_written(self) -> bool:
-        """Whether the step may have written a buffer. Batch norms write without changing the version; but buffers that no checkpoint
-        holds (tables of positions) are none of theirs."""
-        if not self._places or not self._held:
-            return bool(self._places)
-        return any(
-            (living := module()) is None or key not in living._non_persistent_buffers_set or version is None or buffer._version != version
-            for (module, key, buffer), version in zip(self._held, self._versions)
-        )
 
     def put_back(self) -> None:
         """Restores buffers and generators to the beginning of the step."""

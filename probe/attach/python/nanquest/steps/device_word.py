@@ -22,8 +22,7 @@ class DeviceWord:
     def __init__(self, program):
         settings = program.attached.settings
         self._program = program
-        self._skips = settings.on_incident in WITHHOLDS
-        self._wanted = settings.gate == "later" and (self._skips or settings.on_incident == "stop")
+        self._wanted = settings.gate == "later" and settings.on_incident in (*WITHHOLDS, "stop")
         self._put = None  # (optimizer, its found_inf before, ours) while an update runs
         self._kept = KeptUpdate(program.attached)
         self.compiled = False  # the update that begins is compiled, and reads no attribute
@@ -49,8 +48,6 @@ class DeviceWord:
             return f"{name}.step is compiled"
         if not can_skip(optimizer):
             return f"{name}.step is not PyTorch's own"
-        if self._skips and self._program.policy.undo.has_written():
-            return "its model has buffers that a skipped step puts back (batch norms)"
         return ""
 
     @staticmethod
