@@ -65,6 +65,7 @@ bool AttachSession::withholds(Awaited& look) {
                "each step waits for its gate: its model has buffers that the device can't put back");
     return false;
   }
+  may_be_put_back(undo_.buffers());
   word_ = {word, ++words_};
   look.withheld = words_;
   return true;

@@ -12,7 +12,7 @@
 namespace nanquest::attach {
 namespace {
 
-constexpr double kShare = 0.25;  // of the device's free memory, as for what level trace keeps
+constexpr double kShareOfFree = 0.25;  // of the device's free memory, as for what level trace keeps
 
 std::int64_t aligned(std::size_t bytes) {
   constexpr std::int64_t kStep = 64;
@@ -22,7 +22,7 @@ std::int64_t aligned(std::size_t bytes) {
 }  // namespace
 
 std::string KeptUpdate::make_room(const std::vector<at::Tensor>& overwritten) {
-  put_back();  // of an update that failed
+  (void)put_back();  // of an update that failed
   if (overwritten.empty()) return "the update overwrites nothing that is known before it";
   const at::Device device = overwritten.front().device();
   if (!looks_at_once(device.type()))
@@ -56,7 +56,8 @@ bool KeptUpdate::has_room(std::int64_t bytes, at::Device device) {
   if (room_.defined() && room_.device() == device && room_.numel() >= bytes) return true;
   bytes_.clear();
   room_.reset();
-  if (bytes < too_much_ && static_cast<double>(bytes) <= kShare * static_cast<double>(free_memory(device)))
+  if (bytes < too_much_ &&
+      static_cast<double>(bytes) <= kShareOfFree * static_cast<double>(free_memory(device)))
     try {
       room_ = at::empty({bytes}, at::device(device).dtype(at::kByte));
       return true;
@@ -71,10 +72,12 @@ void KeptUpdate::keep(const at::Tensor& word) {
   word_ = word;
 }
 
-void KeptUpdate::put_back() {
-  const std::vector<at::Tensor> overwritten = std::exchange(overwritten_, {});
+std::vector<at::Tensor> KeptUpdate::put_back() {
+  std::vector<at::Tensor> overwritten = std::exchange(overwritten_, {});
   const at::Tensor word = std::exchange(word_, {});
-  if (word.defined()) copy_if(overwritten, kept_, word);
+  if (!word.defined()) return {};
+  copy_if(overwritten, kept_, word);
+  return overwritten;
 }
 
 }  // namespace nanquest::attach

@@ -29,8 +29,9 @@ class KeptUpdate {
   /// Queues the kernel that keeps them if `word` (device_ops.h) is not 0. Throws c10::Error if the device
   /// refuses.
   void keep(const at::Tensor& word);
-  /// Queues the kernel that puts them back if that word is not 0. Does nothing without `keep`.
-  void put_back();
+  /// Queues the kernel that puts them back if that word is not 0. Does nothing without `keep`. Returns the
+  /// tensors that may be written.
+  std::vector<at::Tensor> put_back();
 
  private:
   bool has_room(std::int64_t bytes, at::Device device);

@@ -171,7 +171,8 @@ std::int64_t keep_update() {
 
 void put_back_update() {
   const ObserverPause pause;
-  kept_update().put_back();
+  const std::vector<at::Tensor> written = kept_update().put_back();
+  if (session()) session()->may_be_put_back(written);
 }
 
 std::string before_update(double lr, double loss_scale, bool scale_overflow, const MaybeTensor& scale,

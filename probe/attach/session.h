@@ -123,6 +123,10 @@ class AttachSession : public OpSink {
   StepAnswer judge(const Update& update);
   /// For the update that has begun, once; nobody has waited for it. Empty if the gate has answered.
   GateWord gate_word() { return std::exchange(word_, {}); }
+  /// The device may put back what the update that is over wrote (KeptUpdate).
+  void may_be_put_back(const std::vector<at::Tensor>& written) {
+    if (rounds_) rounds_->recorder().may_be_put_back(written);
+  }
   /// What came late, of steps before: to be told whenever one of these functions has answered.
   std::vector<StepAnswer> late_answers() { return std::exchange(late_, {}); }
   /// The optimizer has written.

@@ -30,6 +30,7 @@ class StepUndo {
   bool put_back();
   /// The buffers alone, by their device, if its `word` says so (UndoLog::restore_buffers_if).
   bool put_back_buffers_if(const at::Tensor& word) { return buffers_.restore_buffers_if(word); }
+  std::vector<at::Tensor> buffers() const { return buffers_.buffers(); }
   void forget();
   /// Whether there is something to restore.
   bool remembers() const { return remembers_; }

@@ -281,6 +281,15 @@ bool Recorder::left_non_finite(std::size_t first, Phase phase) {
   return current_->watch->left_non_finite(first, phase);
 }
 
+void Recorder::may_be_put_back(const std::vector<at::Tensor>& tensors) {
+  const std::lock_guard lock(mutex_);
+  if (!current_ || !current_->usable) return;
+  for (const at::Tensor& tensor : tensors) {
+    const std::uint32_t slot = current_->slots.find(tensor.storage().unsafeGetStorageImpl());
+    if (slot != record::SlotIndex::kMissing) current_->slots[slot].put_back = true;
+  }
+}
+
 std::vector<record::Survivor> Recorder::survivors(std::size_t first) {
   const std::lock_guard lock(mutex_);
   if (!current_ || !current_->usable) return {};

@@ -119,6 +119,9 @@ class Recorder : public OpSink {
   /// Whether an op of the step that runs, or has just ended, wrote to this storage, the last one not before
   /// op `first`.
   bool wrote(const c10::StorageImpl* storage, std::size_t first = 0);
+  /// A device may put back what the running step wrote there, without an op: it is not compared with a
+  /// replay, and what reads it from here on reads memory from outside.
+  void may_be_put_back(const std::vector<at::Tensor>& tensors);
   /// What survives of the step that runs (survivors.h), from op `first` on.
   std::vector<record::Survivor> survivors(std::size_t first);
   /// Whether any output of a module in the running step is still alive.

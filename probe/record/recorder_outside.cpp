@@ -67,6 +67,11 @@ std::uint32_t Recorder::outside_or_known(const at::Tensor& tensor, bool blind, b
   record::Step& step = *into_;
   const c10::Storage& storage = tensor.storage();
   std::uint32_t slot = step.slots.find(storage.unsafeGetStorageImpl());
+  if (slot != record::SlotIndex::kMissing && step.slots[slot].put_back) {
+    // What is there now may not be what the step's ops wrote: from here on it comes from outside.
+    step.slots.forget(storage.unsafeGetStorageImpl());
+    slot = record::SlotIndex::kMissing;
+  }
   if (slot != record::SlotIndex::kMissing) {
     SlotRecord& record = step.slots[slot];
     record.bytes = std::max<std::uint64_t>(record.bytes, storage.nbytes());

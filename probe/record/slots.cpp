@@ -76,8 +76,8 @@ std::uint32_t SlotIndex::add(const at::Tensor& tensor, bool produced) {
   record.produced = produced;
   record.writer = UINT32_MAX;
   record.initialised = true;
-  record.read = record.unread = record.lost = record.changed_unseen = record.written_late = record.forgotten =
-      record.shared = record.late = record.of_model = false;
+  record.read = record.unread = record.lost = record.changed_unseen = record.written_late = record.put_back =
+      record.forgotten = record.shared = record.late = record.of_model = false;
   record.saved = nullptr;
   insert(storage.unsafeGetStorageImpl(), size_);
   return size_++;

@@ -26,6 +26,7 @@ struct SlotRecord {
   bool lost = false;            ///< freed before it could be copied
   bool changed_unseen = false;  ///< overwritten, without an op, before it could be copied
   bool written_late = false;    ///< an op wrote to it after the step had ended
+  bool put_back = false;        ///< a device may have put its values back, without an op, after the last one
   bool late = false;            ///< a collective wrote it and nothing has read it since
   bool shared = false;          ///< may be written without an op; its bytes had this hash when last seen
   std::uint64_t shared_hash = 0;

@@ -23,7 +23,8 @@ void StepTables::lead_to(StepTables& next) {
     bool trusted = true;
     const bool known = memory.produced || first_values(step_, i, trusted).defined();
     source.lost.push_back(!known || !trusted || memory.unread);
-    source.changed.push_back(memory.written_late || memory.changed_unseen || memory.forgotten);
+    source.changed.push_back(memory.written_late || memory.put_back || memory.changed_unseen ||
+                             memory.forgotten);
   }
   // Slots that only tables know.
   source.now.resize(recording.doc.slots.size());

@@ -60,7 +60,7 @@ NamedTensor StepTables::first_value_row(const std::string& path, const NamedMemo
 
 at::Tensor StepTables::values_now(std::uint32_t slot) const {
   const SlotRecord& record = step_.slots[slot];
-  if (record.written_late || record.forgotten) return {};
+  if (record.written_late || record.put_back || record.forgotten) return {};
   const auto now = [&]() -> at::Tensor {
     const auto alive = record.storage.lock();
     if (!alive) return {};

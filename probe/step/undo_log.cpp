@@ -84,6 +84,12 @@ void UndoLog::restore() {
   if (failed) std::rethrow_exception(failed);
 }
 
+std::vector<at::Tensor> UndoLog::buffers() const {
+  std::vector<at::Tensor> all;
+  for (const Buffer& b : buffers_) all.push_back(b.live);
+  return all;
+}
+
 bool UndoLog::restore_buffers_if(const at::Tensor& word) {
   std::vector<at::Tensor> live, copies;
   if (!saved_) return true;

@@ -45,6 +45,8 @@ class UndoLog {
   /// to it (copy_if of device_ops.h). False, and nothing is done, if a step has written a buffer that lies
   /// elsewhere or is not dense. Random generators and the rest stay as they are.
   bool restore_buffers_if(const at::Tensor& word);
+  /// The buffers that are watched.
+  std::vector<at::Tensor> buffers() const;
 
  private:
   struct Buffer {
