@@ -1,6 +1,7 @@
 // nanquest-replay diff A B: two recordings of one step, or two runs; where they part, and why.
 #include "replay/diff/differ.h"
 
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
@@ -15,20 +16,6 @@
 
 namespace nanquest::cli {
 namespace {
-
-/// The files to be compared.
-Result<diff::RunPair> files_of(const DiffArguments& arguments) {
-  const bool run_a = std::filesystem::is_directory(arguments.a),
-             run_b = std::filesystem::is_directory(arguments.b);
-  if (run_a && run_b)
-    return diff::compare_runs(arguments.a, arguments.b,
-                              arguments.step < 0 ? std::nullopt : std::optional(arguments.step));
-  if (run_a || run_b)
-    return Error{ErrorCode::usage,
-                 arguments.a + " and " + arguments.b + ": one is a directory, the other is not",
-                 "give two files or two run directories"};
-  return diff::RunPair{arguments.a, arguments.b, {}};
-}
 
 /// One step on one rank, the other on several.
 Result<diff::RankFiles> ranks_of(const DiffArguments& arguments) {
@@ -51,16 +38,51 @@ Result<std::vector<Replayer>> opened(const std::vector<std::string>& files, cons
   return steps;
 }
 
-Result<diff::Report> of_two_files(const DiffArguments& arguments, const diff::Settings& settings) {
-  const auto files = files_of(arguments);
-  if (!files) return files.error();
-  const auto steps = opened({files->a, files->b}, settings);
+Result<diff::Report> of_files(const std::string& a, const std::string& b, const diff::Settings& settings) {
+  const auto steps = opened({a, b}, settings);
   if (!steps) return steps.error();
   auto report = diff::compare_steps(steps->front(), steps->back(), settings);
-  if (!report) return report;
-  report->file_a = files->a, report->file_b = files->b;
-  if (!files->runs.steps.empty()) report->runs = files->runs;
+  if (report) report->file_a = a, report->file_b = b;
   return report;
+}
+
+/// Whether the first difference is what other ranks sent: it is made on one of them.
+bool came_from_others(const diff::Report& report) {
+  return !report.findings.empty() && report.findings.front().kind == diff::Kind::ranks;
+}
+
+/// Two runs of the same ranks, each compared with its own until one makes a difference itself.
+Result<diff::Report> of_runs(const DiffArguments& arguments, const diff::Settings& settings) {
+  const auto step = arguments.step < 0 ? std::nullopt : std::optional(arguments.step);
+  const auto ranks = diff::ranks_of_both(arguments.a, arguments.b, step);
+  if (!ranks) return ranks.error();
+  std::optional<diff::Report> told;
+  std::vector<std::int32_t> alike, differ;
+  for (const std::int32_t rank : *ranks) {
+    auto pair = diff::compare_runs(arguments.a, arguments.b, step, rank);
+    if (!pair) return pair.error();
+    auto report = of_files(pair->a, pair->b, settings);
+    if (!report) return report;
+    report->runs = std::move(pair->runs);
+    (report->alike() ? alike : differ).push_back(rank);
+    const bool made_here = !report->alike() && !came_from_others(*report);
+    if (!told || made_here || (told->alike() && !report->alike())) told = std::move(report).value();
+    if (made_here) break;
+  }
+  told->runs->alike = std::move(alike), told->runs->differ = std::move(differ);
+  return std::move(*told);
+}
+
+/// Two files, or two run directories.
+Result<diff::Report> of_two(const DiffArguments& arguments, const diff::Settings& settings) {
+  const bool run_a = std::filesystem::is_directory(arguments.a),
+             run_b = std::filesystem::is_directory(arguments.b);
+  if (run_a && run_b) return of_runs(arguments, settings);
+  if (run_a || run_b)
+    return Error{ErrorCode::usage,
+                 arguments.a + " and " + arguments.b + ": one is a directory, the other is not",
+                 "give two files or two run directories"};
+  return of_files(arguments.a, arguments.b, settings);
 }
 
 Result<diff::Report> of_ranks(const DiffArguments& arguments, const diff::RankFiles& files,
@@ -88,8 +110,7 @@ int compared(const DiffArguments& arguments, const Doing& tell) {
   settings.open_region = region_alone;
   const auto ranks = ranks_of(arguments);
   if (!ranks) return fail(ranks.error());
-  const auto report =
-      ranks->of_many() ? of_ranks(arguments, *ranks, settings) : of_two_files(arguments, settings);
+  const auto report = ranks->of_many() ? of_ranks(arguments, *ranks, settings) : of_two(arguments, settings);
   progress.clear();
   if (!report) return fail(report.error());
   if (!arguments.html.empty())

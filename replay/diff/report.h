@@ -13,7 +13,18 @@ namespace nanquest::diff {
 /// op computes from something else. `format`: another number format. `ranks`: what a collective got from
 /// other ranks, or ranks' values that do not make up that of one. `region`: the values part inside a compiled
 /// region. `value`: none of these was found.
-enum class Kind : std::uint8_t { batch, state, argument, random, operations, input, format, ranks, region, value };
+enum class Kind : std::uint8_t {
+  batch,
+  state,
+  argument,
+  random,
+  operations,
+  input,
+  format,
+  ranks,
+  region,
+  value
+};
 
 /// "batch", "state", …
 std::string_view word(Kind kind);
@@ -84,6 +95,7 @@ struct Runs {
   std::int64_t equal_losses = 0;               ///< steps of both series, up to the first that differs
   std::optional<std::int64_t> loss_step;       ///< the first whose loss differs in a bit
   double loss_a = 0, loss_b = 0;
+  std::vector<std::int32_t> alike, differ;  ///< ranks that were compared, each with its own
 };
 
 /// One of the steps ran on one rank, the other on these; `a_is_many`: A did.

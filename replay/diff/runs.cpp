@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <map>
 #include <system_error>
-#include <tuple>
 #include <vector>
 
 #include "probe/snapshot/reader.h"
@@ -45,6 +44,13 @@ std::string listed(const FileOf& files) {
   return text.empty() ? "none" : text;
 }
 
+Error nothing_in_common(const FileOf& left, const FileOf& right, std::optional<std::int64_t> step) {
+  return {ErrorCode::usage,
+          "no file of the same step" + (step ? " " + std::to_string(*step) : "") + ": A has steps " +
+              listed(left) + "; B has " + listed(right),
+          "record it in both: nanquest run --record-steps N"};
+}
+
 /// The first value of a group that differs in a bit, "" if none does. Values that one run alone has are left
 /// out.
 Result<std::string> first_difference(const SnapshotReader& a, const SnapshotReader& b,
@@ -78,6 +84,16 @@ Result<bool> states_part(const std::string& file_a, const std::string& file_b, R
     runs.*into = std::move(first).value();
   }
   return !runs.parameter.empty() || !runs.buffer.empty() || !runs.optimizer.empty();
+}
+
+/// The ranks of step `number` of one run, whose files the other has as well.
+std::vector<std::int32_t> ranks_in_both(const std::map<std::int32_t, IncidentFiles>& ranks,
+                                        const FileOf& other_run, std::int64_t number) {
+  std::vector<std::int32_t> both;
+  if (const auto other = other_run.find(number); other != other_run.end())
+    for (const auto& [rank, file] : ranks)
+      if (other->second.contains(rank)) both.push_back(rank);
+  return both;
 }
 
 void compare_losses(const std::string& run_a, const std::string& run_b, Runs& runs) {
@@ -124,38 +140,36 @@ Result<RankFiles> files_over_ranks(const std::string& run_a, const std::string& 
   return RankFiles{};
 }
 
+Result<std::vector<std::int32_t>> ranks_of_both(const std::string& run_a, const std::string& run_b,
+                                                std::optional<std::int64_t> step) {
+  const FileOf left = files_of(run_a), right = files_of(run_b);
+  for (auto at = left.rbegin(); at != left.rend(); ++at) {
+    if (step && at->first != *step) continue;
+    if (std::vector<std::int32_t> ranks = ranks_in_both(at->second, right, at->first); !ranks.empty())
+      return ranks;
+  }
+  return nothing_in_common(left, right, step);
+}
+
 Result<RunPair> compare_runs(const std::string& run_a, const std::string& run_b,
-                             std::optional<std::int64_t> step) {
+                             std::optional<std::int64_t> step, std::int32_t rank) {
   const FileOf left = files_of(run_a), right = files_of(run_b);
   RunPair result;
   Runs& runs = result.runs;
-  std::map<std::int64_t, std::pair<std::string, std::string>> common;
-  runs.rank = -1;
-  for (auto at = left.rbegin(); at != left.rend(); ++at) {
-    const auto other = right.find(at->first);
-    if (other == right.end() || (step && at->first > *step)) continue;
-    for (const auto& [rank, file] : at->second) {
-      const auto same = other->second.find(rank);
-      if (same == other->second.end() || (runs.rank >= 0 && rank != runs.rank)) continue;
-      runs.rank = rank;
-      common.emplace(at->first, std::pair(file.snapshot, same->second.snapshot));
-      break;
-    }
-  }
-  if (common.empty() || (step && !common.contains(*step)))
-    return Error{ErrorCode::usage,
-                 "no file of the same step" + (step ? " " + std::to_string(*step) : "") + ": A has steps " +
-                     listed(left) + "; B has " + listed(right),
-                 "record it in both: nanquest run --record-steps N"};
-  for (const auto& [number, files] : common) {
+  runs.rank = rank;
+  for (const auto& [number, ranks] : left) {
+    if (step && number > *step) break;
+    const auto other = right.find(number);
+    if (other == right.end() || !ranks.contains(rank) || !other->second.contains(rank)) continue;
+    result.a = ranks.at(rank).snapshot, result.b = other->second.at(rank).snapshot;
     runs.steps.push_back(number);
     if (runs.differs_before) continue;
-    const auto part = states_part(files.first, files.second, runs);
+    const auto part = states_part(result.a, result.b, runs);
     if (!part) return part.error();
     if (*part) runs.differs_before = number;
   }
+  if (runs.steps.empty()) return nothing_in_common(left, right, step);
   compare_losses(run_a, run_b, runs);
-  std::tie(result.a, result.b) = common.rbegin()->second;
   return result;
 }
 

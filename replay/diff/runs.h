@@ -29,10 +29,15 @@ struct RankFiles {
 Result<RankFiles> files_over_ranks(const std::string& run_a, const std::string& run_b,
                                    std::optional<std::int64_t> step);
 
-/// The newest step of which both runs hold a recording (or an incident) of the same rank, or `step`. Of all
-/// such steps up to it, the values at their start are compared to the bit until they differ. `usage`: there
-/// is no such step; errors of unreadable files as SnapshotReader::open.
+/// The ranks of which both runs hold a recording (or an incident) of the newest step that both have, or of
+/// `step`, in order. `usage`: there is no such step.
+Result<std::vector<std::int32_t>> ranks_of_both(const std::string& run_a, const std::string& run_b,
+                                                std::optional<std::int64_t> step);
+
+/// The files of that step and rank. Of all steps up to it of which both have that rank's files, the values at
+/// their start are compared to the bit until they differ. Errors as ranks_of_both, and those of unreadable
+/// files as SnapshotReader::open.
 Result<RunPair> compare_runs(const std::string& run_a, const std::string& run_b,
-                             std::optional<std::int64_t> step);
+                             std::optional<std::int64_t> step, std::int32_t rank);
 
 }  // namespace nanquest::diff

@@ -61,6 +61,22 @@ std::string numbers(const std::vector<std::int64_t>& values) {
   return text;
 }
 
+/// "rank 1 (rank 0 is alike)": which ranks were compared, and with what result.
+std::string of_ranks_text(const Runs& runs) {
+  const auto named = [](const std::vector<std::int32_t>& ranks) {
+    return (ranks.size() == 1 ? "rank " : "ranks ") + numbers({ranks.begin(), ranks.end()});
+  };
+  if (runs.differ.empty() && runs.alike.size() > 1) return named(runs.alike) + ", each with its own";
+  std::string others;
+  for (const std::int32_t rank : runs.differ)
+    if (rank != runs.rank)
+      others += (others.empty() ? "rank " : ", rank ") + std::to_string(rank) + " differs, too";
+  if (!runs.differ.empty() && !runs.alike.empty())
+    others += (others.empty() ? "" : ", ") + named(runs.alike) + (runs.alike.size() == 1 ? " is" : " are") +
+              " alike";
+  return named({runs.rank}) + (others.empty() ? "" : " (" + others + ")");
+}
+
 std::string ranks_text(const Ranks& ranks) {
   return std::string("one rank in ") + (ranks.a_is_many ? "B" : "A") + ", ranks " +
          numbers({ranks.many.begin(), ranks.many.end()}) + " in " + (ranks.a_is_many ? "A" : "B") +
@@ -161,9 +177,9 @@ std::vector<Line> lines_of(const Report& r, bool full) {
                         std::to_string(r.in_common) + " in common");
   if (r.ranks) add("ranks", ranks_text(*r.ranks));
   if (r.runs) {
-    add("compared", "step " + std::to_string(r.runs->steps.back()) + " of rank " +
-                        std::to_string(r.runs->rank) + "; both runs have files of step" +
-                        (r.runs->steps.size() > 1 ? "s " : " ") + numbers(r.runs->steps));
+    add("compared", "step " + std::to_string(r.runs->steps.back()) + " of " + of_ranks_text(*r.runs) +
+                        "; both runs have files of step" + (r.runs->steps.size() > 1 ? "s " : " ") +
+                        numbers(r.runs->steps));
     add("states", states_text(*r.runs));
     if (r.runs->equal_losses > 0 || r.runs->loss_step) add("losses", loss_text(*r.runs));
   }

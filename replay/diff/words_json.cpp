@@ -39,6 +39,8 @@ nlohmann::ordered_json json_of(const std::optional<Runs>& runs) {
   if (!runs) return {};
   nlohmann::ordered_json j = {
       {"rank", runs->rank},
+      {"ranks_alike", runs->alike},
+      {"ranks_differ", runs->differ},
       {"steps", runs->steps},
       {"differs_before", runs->differs_before.has_value() ? nlohmann::ordered_json(*runs->differs_before)
                                                           : nlohmann::ordered_json()},

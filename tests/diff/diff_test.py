@@ -100,6 +100,17 @@ class DiffTest(AttachTest):
                 self.assertEqual((turned["op_a"], turned["op_b"], turned["in_a"]), (found["op_b"], found["op_a"], found["in_b"]))
 
     @nightly
+    def test_each_rank_is_compared_with_its_own(self):
+        """Rank 0 only gets other values from the one whose epsilon differs."""
+        plain, again, planted = (self.run_of(OF_TWO_RANKS, *words) for words in ((), ("plain",), ("eps-on-rank-1",)))
+        runs = self.document(plain, again, 0)["runs"]
+        self.assertEqual((runs["rank"], runs["ranks_alike"], runs["ranks_differ"]), (0, [0, 1], []))
+        report = self.document(plain, planted, 1)
+        self.assertEqual((report["runs"]["rank"], report["runs"]["ranks_alike"], report["runs"]["ranks_differ"]), (1, [], [0, 1]))
+        first = report["findings"][0]
+        self.assertEqual((first["kind"], first["name"], first["module"], first["in_b"]), ("argument", "eps", "2.norm", "0.001"))
+
+    @nightly
     def test_what_only_one_side_has_is_named_with_that_side(self):
         one, two = self.run_of(ONE_OR_TWO, "one"), self.run_of(ONE_OR_TWO, "ddp", "frozen")
         for a, b, of_one, of_two in ((one, two, "A", "B"), (two, one, "B", "A")):
