@@ -124,7 +124,7 @@ Tensor exp_size(Operands x) {
 Tensor exp2_size(Operands x) {
   return x[0].clone();
 }
-/// cosh, sinh, I0: kernels compute them from exp(|x|), and overflow with it.
+/// cosh, sinh, I0, I1: kernels compute them from exp(|x|), and overflow with it.
 Tensor both_sides_size(Operands x) {
   return at::abs(x[0]) * kLog2E;
 }
@@ -291,8 +291,9 @@ std::vector<OpSemantics> make_table() {
   for (const std::string_view op : {"exp", "expm1"}) t.push_back(grows(op, exp_size, half_bits));
   t.push_back(grows("exp2", exp2_size, half_bits_of_two));
   for (const std::string_view op : {"cosh", "sinh"}) t.push_back(grows(op, both_sides_size, half_bits_both));
-  t.push_back(grows("special_i0", both_sides_size, half_bits_both));
-  t.push_back(grows("i0", both_sides_size, half_bits_both));
+  for (const std::string_view op :
+       {"i0", "special_i0", "special_i1", "special_modified_bessel_i0", "special_modified_bessel_i1"})
+    t.push_back(grows(op, both_sides_size, half_bits_both));
 
   t.push_back({.op = "mul", .operands = {"self", "other"}, .argument = "self", .log2_size = product_size});
   std::sort(t.begin(), t.end(), [](const OpSemantics& a, const OpSemantics& b) { return a.op < b.op; });

@@ -53,10 +53,26 @@ std::optional<Count> targets_of(const Case& c) {
                "class weight of the targets that are not ignored"};
 }
 
+/// Segments of a segment_reduce that hold nothing, where every bad result is of one.
+std::optional<Count> segments_of(const Case& c, const at::Tensor& out) {
+  const std::int32_t op = c.op_index();
+  at::Tensor lengths = tensor_of(argument(c, op, "lengths"));
+  const at::Tensor offsets = tensor_of(argument(c, op, "offsets"));
+  if (!lengths.defined() && offsets.defined()) lengths = offsets.diff();
+  const c10::IValue reduce = argument(c, op, "reduce"), axis = argument(c, op, "axis");
+  if (!lengths.defined() || lengths.dim() != 1 || !axis.isInt() || axis.toInt() != 0 ||
+      out.size(0) != lengths.size(0) || !reduce.isString() || reduce.toStringRef() != "mean")
+    return std::nullopt;
+  const at::Tensor bad = bad_mask(out).flatten(1).any(1);
+  if (count_true(at::logical_and(bad, lengths > 0)) > 0) return std::nullopt;
+  return Count{0, 0, "elements of a segment"};
+}
+
 std::optional<Count> count_of(const Case& c, const Subject& reduction, const at::Tensor& out) {
   if (reduction.op.starts_with("nll_loss")) return targets_of(c);
   const at::Tensor x = tensor_of(argument(c, c.op_index(), reduction.argument));
   if (!x.defined() || !all_finite(x)) return std::nullopt;
+  if (reduction.op == "segment_reduce") return segments_of(c, out);
   Count count = per_result(x, out);
   if (reduction.op.starts_with("std") || reduction.op.starts_with("var")) count.correction = correction_of(c);
   if (reduction.op.ends_with("_loss") || reduction.op.starts_with("binary")) {
@@ -114,6 +130,7 @@ NANQUEST_CAUSE(empty_reduction) = {
             {"var", "self"},
             {"std_mean", "self"},
             {"var_mean", "self"},
+            {"segment_reduce", "data"},
             {"nll_loss_forward", "self"},
             {"nll_loss2d_forward", "self"},
             {"mse_loss", "self"},

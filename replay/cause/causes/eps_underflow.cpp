@@ -7,6 +7,7 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
+#include <utility>
 
 #include "replay/case/origin.h"
 #include "replay/case/semantics.h"
@@ -62,39 +63,61 @@ bool keeps_zero(const std::string& name) {
   return name == "sqrt" || name == "div" || name == "mul" || name == "abs";
 }
 
-/// Looks back from the operand for what protects it; nothing if nothing does, or if it isn't lost.
-std::optional<Protection> lost_protection(const Case& c, std::int32_t op, std::string_view operand_argument) {
-  std::int32_t maker = computed_by(c, op, operand_argument);
-  std::string cast_to = format_name(tensor_of(argument(c, op, operand_argument)));
-  bool root = c.is_one_of(op, {"rsqrt"});
-  for (int hops = 0; hops < 6 && c.row(maker); ++hops) {
-    const std::string name = plain_name(*c.row(maker));
-    if (const std::string_view eps = eps_name(*c.row(maker)); !eps.empty()) {
-      const auto value = number_of(c, maker, eps);
-      const bool update = c.row(maker)->phase == Phase::optimizer;
-      // An optimizer may get its epsilon as a whole number: 0.
-      if (!value || std::abs(*value) >= kLargestEps || !(update || is_real_number(c, maker, eps)))
-        return std::nullopt;
-      // Optimizers take an epsilon, and so does the root of a variance; elsewhere a zero protects nothing and
-      // was not meant to. The same where only the root's derivative has a pole.
-      const bool meant = update || (root && c.row(op)->phase != Phase::backward);
-      if (*value == 0 && !meant) return std::nullopt;
-      Protection found{maker, operand_name(*c.row(maker), eps), *value, ""};
-      if (is_lost(c, maker, found)) return found;
-      // Not lost where it was added, but in a later cast.
-      const at::Tensor out = c.values(maker).bad_output();
-      if (*value == 0 || !out.defined() || count_true(wide(out) == 0) > 0 || cast_to.empty())
-        return std::nullopt;
-      found.format = cast_to;
-      return found;
+/// Looks back from an operand for what protects it.
+class ProtectionSearch {
+ public:
+  ProtectionSearch(const Case& c, std::string cast_to, bool root)
+      : c_(c), cast_to_(std::move(cast_to)), root_(root) {}
+
+  /// Behind the argument `name` of `op`; nothing if nothing protects it, or if that isn't lost.
+  std::optional<Protection> behind(std::int32_t op, std::string_view name, int hops = 0) {
+    const std::int32_t maker = computed_by(c_, op, name);
+    if (!c_.row(maker) || hops > kMostHops) return std::nullopt;
+    const std::string kind = plain_name(*c_.row(maker));
+    const std::string_view eps = eps_name(*c_.row(maker));
+    if (!eps.empty() && number_of(c_, maker, eps)) return lost(maker, eps);
+    if (kind == "maximum") {  // zero only where both are
+      auto one = behind(maker, "self", hops + 1);
+      return one ? one : behind(maker, "other", hops + 1);
     }
-    if (!keeps_zero(name)) return std::nullopt;
-    root = root || name == "sqrt";
+    if (!keeps_zero(kind)) return std::nullopt;
+    root_ = root_ || kind == "sqrt";
     // For x · 2 or x / 3 the tensor; for a product of two tensors it isn't known which one is zero.
-    if ((name == "mul" || name == "div") && !number_of(c, maker, "other")) return std::nullopt;
-    maker = computed_by(c, maker, "self");
+    if ((kind == "mul" || kind == "div") && !number_of(c_, maker, "other")) return std::nullopt;
+    return behind(maker, "self", hops + 1);
   }
-  return std::nullopt;
+
+ private:
+  static constexpr int kMostHops = 5;
+
+  std::optional<Protection> lost(std::int32_t op, std::string_view eps) const {
+    const double value = *number_of(c_, op, eps);
+    const bool update = c_.row(op)->phase == Phase::optimizer;
+    // An optimizer may get its epsilon as a whole number: 0.
+    if (std::abs(value) >= kLargestEps || !(update || is_real_number(c_, op, eps))) return std::nullopt;
+    // Optimizers take an epsilon, and so does the root of a variance; elsewhere a zero protects nothing and
+    // was not meant to. The same where only the root's derivative has a pole.
+    const bool meant = update || (root_ && c_.row(c_.op_index())->phase != Phase::backward);
+    if (value == 0 && !meant) return std::nullopt;
+    Protection found{op, operand_name(*c_.row(op), eps), value, ""};
+    if (is_lost(c_, op, found)) return found;
+    // Not lost where it was added, but in a later cast.
+    const at::Tensor out = c_.values(op).bad_output();
+    if (value == 0 || !out.defined() || count_true(wide(out) == 0) > 0 || cast_to_.empty())
+      return std::nullopt;
+    found.format = cast_to_;
+    return found;
+  }
+
+  const Case& c_;
+  std::string cast_to_;
+  bool root_;  ///< a root was taken on the way
+};
+
+std::optional<Protection> lost_protection(const Case& c, std::string_view name) {
+  const std::int32_t op = c.op_index();
+  return ProtectionSearch(c, format_name(tensor_of(argument(c, op, name))), c.is_one_of(op, {"rsqrt"}))
+      .behind(op, name);
 }
 
 std::string lost_text(const Protection& p) {
@@ -132,7 +155,7 @@ std::optional<Finding> at_a_pole(const Case& c) {
   if (e->semantics->pole_kind != Pole::quotient && e->semantics->pole_kind != Pole::logarithm)
     return std::nullopt;
   if (count_true(at::logical_and(e->born, at::logical_not(e->at_pole()))) > 0) return std::nullopt;
-  if (const auto lost = lost_protection(c, c.op_index(), e->semantics->argument))
+  if (const auto lost = lost_protection(c, e->semantics->argument))
     return finding(c, count_true(e->born), *lost, eps_for(e->output));
   return finding_of_lost_bound(c, e->semantics->argument, count_true(e->born));
 }

@@ -1,6 +1,8 @@
 // EXP_OVERFLOW: an exponential function of too large an argument. Proof: at every bad element the op grows
 // exponentially in a recorded, finite argument, and log2 of its result, computed without overflow, is larger
-// than that of the format's largest number.
+// than that of the format's largest number. Of a matrix: the matrix is finite, and its norm is larger than
+// the logarithm of that number, as it has to be (no entry of exp(A) is beyond e^norm(A): Golub and Van Loan,
+// Matrix Computations, 9.3).
 #include <ATen/ATen.h>
 
 #include <cmath>
@@ -66,7 +68,41 @@ Finding finding(const Case& c, const Elements& e) {
   return f;
 }
 
-std::optional<Finding> examine_exp_overflow(const Case& c, const Subject&) {
+std::optional<Finding> of_matrix(const Case& c, std::string_view argument_name) {
+  const OpValues& values = c.values(c.op_index());
+  const at::Tensor out = values.bad_output(), matrix = tensor_of(argument(c, c.op_index(), argument_name));
+  if (!out.defined() || !matrix.defined() || matrix.sizes() != out.sizes() || !format_max(out) ||
+      !all_finite(matrix) || all_finite(out))
+    return std::nullopt;
+  const double limit = *format_max(out), largest = std::log(limit);
+  // The largest sum of a column: an entry of the result is at most e to that.
+  const at::Tensor norm = wide(matrix).abs().sum(-2).amax(-1);
+  const at::Tensor bad = bad_mask(out).flatten(-2).any(-1);
+  if (count_true(at::logical_and(bad, norm <= largest)) > 0) return std::nullopt;
+  const double size = norm.masked_select(bad).max().item<double>();
+  const std::string op = c.op_text(c.op_index()), format = format_name(out);
+  Finding f;
+  f.precision = true;
+  f.needs = FormatHalf::range;
+  f.source = "the norm of the recorded matrix: no entry of its exponential is larger than e to that";
+  f.evidence.push_back({"norm of the matrix", number_text(size), number_text(largest)});
+  f.evidence.push_back(
+      {"matrices with a bad result", std::to_string(count_true(bad)) + " of " + std::to_string(bad.numel())});
+  f.explanation = op + " of a matrix with the norm " + number_text(size) + " is beyond " + format +
+                  ", which ends at e^" + number_text(largest) + ": " +
+                  count_text(count_true(bad_mask(out)), "element") + " became non-finite." +
+                  maker_text(c, "The matrix", computed_by(c, c.op_index(), argument_name));
+  f.advice =
+      "Bound the matrix before its exponential (a rate or a time that is too large, or of the wrong unit), "
+      "or "
+      "keep its eigenvalues below zero.";
+  const double bound = largest / 2 / static_cast<double>(matrix.size(-1));
+  f.wanted.push_back(clamp_argument(c, c.op_index(), argument_name, -bound, bound));
+  return f;
+}
+
+std::optional<Finding> examine_exp_overflow(const Case& c, const Subject& function) {
+  if (function.op.ends_with("matrix_exp")) return of_matrix(c, function.argument);
   const auto e = elements_of(c, c.op_index());
   if (!e || count_true(e->born) == 0) return std::nullopt;
   const at::Tensor explained = at::logical_and(e->exponential(), e->beyond());
@@ -86,6 +122,10 @@ NANQUEST_CAUSE(exp_overflow) = {
             {"sinh", "self"},
             {"special_i0", "self"},
             {"i0", "self"},
+            {"special_i1", "self"},
+            {"special_modified_bessel_i0", "self"},
+            {"special_modified_bessel_i1", "self"},
+            {"linalg_matrix_exp", "self"},
             {"pow", ""}},
     .examine = examine_exp_overflow,
 };

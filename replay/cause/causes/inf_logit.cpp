@@ -1,10 +1,12 @@
 // INF_LOGIT: an infinite input to a softmax, a log-softmax or a logit loss. Proof: the recorded logits hold
 // no NaN, and every bad element is at an infinite one (in a loss), or in a row that holds +Inf (in a softmax;
 // rows of only -Inf are another cause); with these logits large but finite the op itself is finite. Or: a
-// log-softmax of -Inf, where later ops need the log-probabilities of all classes.
+// log-softmax of -Inf, where later ops need the log-probabilities of all classes. Or: the logits less the
+// logsumexp of the same logits, as torch.distributions.Categorical normalises them.
 #include <ATen/ATen.h>
 
 #include <limits>
+#include <utility>
 
 #include "replay/case/origin.h"
 #include "replay/case/values.h"
@@ -77,6 +79,26 @@ std::optional<Finding> all_classes_count(const Case& c, const Subject& subject, 
   return f;
 }
 
+/// x - logsumexp(x), a log-softmax in two steps: +Inf among x makes both infinite.
+std::optional<Finding> less_their_sum(const Case& c, const at::Tensor& logits) {
+  const std::int32_t sum = computed_by(c, c.op_index(), "other");
+  if (!c.is_one_of(sum, {"logsumexp"}) || c.is_one_of(c.op_index(), {"logsumexp"})) return std::nullopt;
+  const at::Tensor summed = tensor_of(argument(c, sum, "self"));
+  const at::Tensor out = c.values(c.op_index()).bad_output();
+  if (!summed.defined() || out.sizes() != logits.sizes() ||
+      !summed.equal(tensor_of(argument(c, c.op_index(), "self"))))
+    return std::nullopt;
+  const at::Tensor nan = at::isnan(wide(out)), plus = at::logical_and(at::isinf(logits), logits > 0);
+  const std::int64_t bad = count_true(nan);
+  if (bad == 0 || count_true(at::logical_and(nan, at::logical_not(plus))) > 0) return std::nullopt;
+  Finding f = finding(c, {"sub", "self"}, logits, bad);
+  Change of_sum = clamp_argument(c, sum, "self", -kLargeLogit, kLargeLogit);
+  f.wanted = std::move(of_sum.otherwise);  // for both
+  f.source = "the logits as recorded, and the op that summed their exponentials";
+  f.explanation += " " + c.op_with_number(sum) + " summed the exponentials of the same logits.";
+  return f;
+}
+
 std::optional<Finding> examine_inf_logit(const Case& c, const Subject& subject) {
   const OpValues& values = c.values(c.op_index());
   const at::Tensor x = tensor_of(argument(c, c.op_index(), subject.argument));
@@ -87,6 +109,7 @@ std::optional<Finding> examine_inf_logit(const Case& c, const Subject& subject) 
   for (const char* other : {"target", "weight", "pos_weight"})
     if (const at::Tensor t = tensor_of(argument(c, c.op_index(), other)); t.defined() && !all_finite(t))
       return std::nullopt;
+  if (subject.op == "sub") return less_their_sum(c, logits);
   const bool loss = subject.op == "binary_cross_entropy_with_logits";
   if (subject.op == "_log_softmax" || subject.op == "log_softmax")
     if (auto f = all_classes_count(c, subject, logits)) return f;
@@ -117,6 +140,7 @@ NANQUEST_CAUSE(inf_logit) = {
             {"softmax", "self"},
             {"log_softmax", "self"},
             {"_safe_softmax", "self"},
+            {"sub", "self"},
             {"binary_cross_entropy_with_logits", "self"}},
     .depth = Depth::operand,
     .examine = examine_inf_logit,

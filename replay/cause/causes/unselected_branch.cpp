@@ -79,11 +79,21 @@ std::int32_t first_nan(const Case& c, std::int32_t forward) {
   return kNone;
 }
 
-/// All of it is NaN, and the loss is a number: it was removed by its value (nan_to_num). No function makes
-/// anything else of NaN, so it was a selection.
+/// A decomposition reads NaN: LAPACK's make numbers of it, on some processors.
+bool is_decomposed(const TraceGraph& graph) {
+  for (const OpId op : graph.ops()) {
+    const std::string name = plain_name(graph.op(op));
+    if ((name.starts_with("linalg_") || name.starts_with("_linalg_")) && graph.read_counts(op).nan > 0)
+      return true;
+  }
+  return false;
+}
+
+/// All of it is NaN, and the loss is a number: it was removed by its value (nan_to_num, nanmean). No other
+/// function makes anything else of NaN, so it was a selection.
 bool is_taken_out(const Case& c, std::int32_t forward, const at::Tensor& mask) {
   const at::Tensor made = wide(c.values(forward).bad_output());
-  return c.whole(Precision::as_recorded).loss_finite &&
+  return !is_decomposed(c.graph()) && c.whole(Precision::as_recorded).loss_finite &&
          count_true(at::logical_and(mask, at::logical_not(at::isnan(made)))) == 0;
 }
 
@@ -125,7 +135,7 @@ std::optional<Finding> forward(const Case& c) {
     return std::nullopt;
   const at::Tensor made = c.values(op).bad_output();
   const at::Tensor bad = bad_mask(made);
-  if (count_true(bad) == 0 || !loss_ignores(c, op, bad)) return std::nullopt;
+  if (count_true(bad) == 0 || !(is_taken_out(c, op, bad) || loss_ignores(c, op, bad))) return std::nullopt;
   for (const double number : {0.75, 1.5}) {
     RunOptions options;
     options.edit.output_edit[op] = [&](std::vector<at::Tensor>& written) {

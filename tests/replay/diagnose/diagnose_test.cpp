@@ -28,7 +28,8 @@ TEST(Diagnose, OfALossThatIsASumTheBadTermIsNamed) {
   state.batch = {{"zero", zero}};
   const auto evidence = [&](const std::function<at::Tensor()>& loss) {
     std::map<std::string, std::string> found;
-    for (const Evidence& e : testing::backward_of(state, loss).verdict().evidence) found[e.name] = e.value;
+    const Verdict verdict = testing::backward_of(state, loss).verdict();
+    for (const Evidence& e : verdict.evidence) found[e.name] = e.value;
     return found;
   };
   const auto summed = evidence([&] {

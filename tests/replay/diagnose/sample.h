@@ -90,9 +90,10 @@ inline void expect_cause(const Incident& incident, Label label, const std::strin
 inline void expect_healed(const Incident& incident, Label label, const std::string& op = "") {
   expect_cause(incident, label, op);
   const Case c = incident.make();
+  const Finding found = incident.finding();
   bool healed = false;
   std::string tried;
-  for (const Change& change : incident.finding().wanted) {
+  for (const Change& change : found.wanted) {
     healed = healed || run_change(c, change.options) == TrialResult::finite;
     tried += change.text + "; ";
   }

@@ -50,6 +50,18 @@ TEST(EmptyReduction, SquaredErrorOfNothing) {
                 Label::empty_reduction, "aten::mse_loss");
 }
 
+TEST(EmptyReduction, ASegmentWithoutElements) {
+  const at::Tensor w = leaf(at::randn({5, 2}));
+  const auto mean_of = [&](const at::Tensor& lengths) {
+    return at::segment_reduce(w, "mean", lengths, {}, {}, 0, false, std::nullopt).pow(2).sum();
+  };
+  expect_healed(trained(w,
+                        [&] {
+                          return mean_of(at::tensor({3, 0, 2}, at::kLong));
+                        }),
+                Label::empty_reduction, "aten::segment_reduce");
+}
+
 TEST(EmptyReduction, ASumOverACountOfZeroIsDivZero) {
   const at::Tensor w = leaf(at::randn({3})), mask = at::zeros({3});
   expect_cause(trained(w, [&] { return (w * mask).sum() / mask.sum(); }), Label::div_zero);

@@ -54,6 +54,18 @@ TEST(EpsUnderflow, BeforeALogarithm) {
                 Label::eps_underflow, "aten::log");
 }
 
+TEST(EpsUnderflow, BesideALargestValue) {
+  // Adamax in fp16: the larger of what was and of |gradient| + 1e-8.
+  const at::Tensor w = leaf(at::tensor({0.f, 1.f})), before = at::zeros({2}, at::kHalf);
+  expect_healed(trained(w,
+                        [&] {
+                          const at::Tensor h = w.to(at::kHalf),
+                                           norm = at::maximum(before * 0.9, h.abs() + 1e-8);
+                          return (h / norm).to(at::kFloat).sum();
+                        }),
+                Label::eps_underflow, "aten::div");
+}
+
 TEST(EpsUnderflow, ABoundThatTheFormatRounds) {
   // The distance in a ball, in bf16, where 0.999 is 1; and a cross entropy by hand, where 1 - 1e-8 is 1 in
   // fp32.

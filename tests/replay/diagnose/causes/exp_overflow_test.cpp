@@ -39,6 +39,16 @@ TEST(ExpOverflow, InPlaceAndPowerOfAConstant) {
   expect_healed(trained(w, [&] { return at::pow(w, 20.0).sum(); }), Label::exp_overflow, "aten::pow");
 }
 
+TEST(ExpOverflow, OfAMatrix) {
+  // exp(100) per hour in fp32; a matrix whose exponential fits is none, whatever else overflows in it.
+  const at::Tensor rate = leaf(at::tensor({-1.f, 1.f, 0.5f, 1.f}).view({2, 2}));
+  expect_healed(trained(rate, [&] { return at::linalg_matrix_exp(rate * 200).sum(); }), Label::exp_overflow,
+                "aten::linalg_matrix_exp");
+  const at::Tensor large = leaf(at::full({1, 1}, 80.f));
+  expect_cause(trained(large, [&] { return at::linalg_matrix_exp(large).pow(2).sum(); }),
+               Label::fp16_overflow, "aten::pow");
+}
+
 TEST(ExpOverflow, EvidenceIsTheNumberAgainstTheFormatsEnd) {
   const at::Tensor w = leaf(at::full({4}, 12.f));
   const Finding f = trained(w, [&] { return at::exp(w.to(at::kHalf)).to(at::kFloat).mean(); }).finding();

@@ -35,6 +35,18 @@ TEST(InfLogit, SoftmaxAndLogSoftmaxOfPlusInf) {
                 Label::inf_logit, "aten::_log_softmax");
 }
 
+TEST(InfLogit, LessTheirOwnLogsumexp) {
+  // torch.distributions.Categorical(logits=…).
+  const at::Tensor w = leaf(at::randn({2, 3}));
+  const at::Tensor force = at::isinf(shift());
+  expect_healed(trained(w,
+                        [&] {
+                          const at::Tensor logits = w.masked_fill(force, kInf);
+                          return (logits - logits.logsumexp(-1, true)).select(1, 1).sum();
+                        }),
+                Label::inf_logit, "aten::sub");
+}
+
 TEST(InfLogit, InHalfAndWithPositionWeights) {
   const at::Tensor w = leaf(at::randn({2, 3}));
   const at::Tensor force = at::isinf(shift());

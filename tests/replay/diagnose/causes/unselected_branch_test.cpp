@@ -77,10 +77,14 @@ TEST(UnselectedBranch, WhatForwardThrowsAwayDoesItsHarmInBackward) {
   EXPECT_EQ(v.culprit.op, "aten::div");
 }
 
-TEST(UnselectedBranch, WhatNanToNumTakesOut) {
+TEST(UnselectedBranch, WhatIsTakenOutAsNaN) {
   const at::Tensor w = leaf(at::tensor({1.f, 2.f})), n = at::tensor({0.f, 4.f});
   const Finding f = found_in(w, [&] { return at::nan_to_num(w * n / n, 0.0).sum(); });
   EXPECT_EQ(f.label, Label::unselected_branch) << f.explanation;
+  // What is left counts in a mean, so that the loss is not the same whatever stands there.
+  const at::Tensor power = leaf(at::tensor({-1.f, 2.f, 4.f}));
+  const Finding g = found_in(power, [&] { return at::nanmean(at::sqrt(power)).square(); });
+  EXPECT_EQ(g.label, Label::unselected_branch) << g.explanation;
 }
 
 TEST(UnselectedBranch, TheChoiceMustComeBeforeTheFirstSingularOp) {
