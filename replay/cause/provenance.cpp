@@ -73,8 +73,8 @@ std::string shown_as_data(const Case& c, const OutsideValue& value, const std::v
   if (is_target(c, value)) return "a loss takes it as its target";
   if (const char* const how = comes_from_loader(c, value))
     return std::string("a loader drew the samples, and ") + how;
-  // Code outside of PyTorch may have made what no model was called with, from numbers of this very step. Where
-  // no call of a model is on record (C++), a tensor that is bad in some rows only is taken for a batch.
+  // Code outside of PyTorch may have made what no model was called with, from numbers of this very step.
+  // Where no call of a model is on record (C++), a tensor that is bad in some rows only is taken for a batch.
   const std::string recorded = "what ran since the last update is on record and did not make it";
   if (lead_ops(c.doc()) != kNone) {
     if (is_given_to_model(c, value)) return "the model was called with it, and " + recorded;
@@ -102,15 +102,30 @@ std::string step_text(std::int64_t step) {
   return "step " + std::to_string(step);
 }
 
-/// Infinities of one sign among ordinary numbers: something wrote them. Memory that nothing wrote holds
-/// zeros, what lay there before, or the NaN with which deterministic mode fills it.
-bool holds_written_infinity(const at::Tensor& t) {
-  const at::Tensor w = wide(t), finite = w.masked_select(at::isfinite(w)).abs();
-  const bool one_sign = at::isposinf(w).any().item<bool>() != at::isneginf(w).any().item<bool>();
-  if (!one_sign || at::isnan(w).any().item<bool>() || 2 * finite.numel() < w.numel()) return false;
+/// Every number of it that is finite is 0 or of an ordinary size, at least a part `least` of it. Memory that
+/// nothing wrote holds zeros, what lay there before, or the NaN with which deterministic mode fills it.
+bool is_ordinary_but_for_bad(const at::Tensor& wide, double least) {
+  const at::Tensor finite = wide.masked_select(at::isfinite(wide)).abs();
   const at::Tensor ordinary = at::logical_and(finite > 1e-12, finite < 1e12);
-  return at::logical_or(ordinary, finite == 0).all().item<bool>() &&
+  return static_cast<double>(finite.numel()) >= least * static_cast<double>(wide.numel()) &&
+         at::logical_or(ordinary, finite == 0).all().item<bool>() &&
          2 * count_true(ordinary) >= finite.numel();
+}
+
+/// Infinities of one sign among ordinary numbers: something wrote them.
+bool holds_written_infinity(const at::Tensor& t) {
+  const at::Tensor w = wide(t);
+  const bool one_sign = at::isposinf(w).any().item<bool>() != at::isneginf(w).any().item<bool>();
+  return one_sign && !at::isnan(w).any().item<bool>() && is_ordinary_but_for_bad(w, 0.5);
+}
+
+/// A few NaN among many ordinary numbers, where PyTorch doesn't fill new memory with NaN.
+bool holds_written_nan(const SnapshotDoc& doc, const at::Tensor& t) {
+  constexpr std::int64_t kMany = 64;
+  const auto fills = doc.environment.find("deterministic_algorithms");
+  if (fills == doc.environment.end() || fills->second != "false") return false;
+  const at::Tensor w = wide(t);
+  return w.numel() >= kMany && !at::isinf(w).any().item<bool>() && is_ordinary_but_for_bad(w, 0.9);
 }
 
 /// A weight or buffer with a name, in a model of which the file tells since when it has been there.
@@ -123,6 +138,12 @@ Provenance of_known_model(const SnapshotDoc& doc, const StateSince& since, const
     return {.shown =
                 "it held this infinity before the first update, and the rest of it are ordinary numbers: "
                 "the program wrote it",
+            .open = "",
+            .by_program = true};
+  if (since.from_beginning && holds_written_nan(doc, value))
+    return {.shown =
+                "it held these NaN before the first update, and all the rest of it are ordinary numbers, "
+                "which is not how new memory looks",
             .open = "",
             .by_program = true};
   const std::string when = since.from_beginning
