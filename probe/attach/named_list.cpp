@@ -19,14 +19,16 @@ bool NamedList::renew(std::size_t index, const at::Tensor& tensor) {
   return true;
 }
 
-std::size_t NamedList::add(const std::string& name, const at::Tensor& tensor) {
+std::size_t NamedList::add(const std::string& name, const at::Tensor& tensor, bool keeps_freed) {
   constexpr int kTried = 8;
+  constexpr std::size_t kMostKept = 256;
+  const bool reuses = !keeps_freed || entries_.size() >= kMostKept;
   int& last = last_[name];
   std::string used = name;
   for (int n = 1;; n = n == kTried ? std::max(last, n + 1) : n + 1) {
     if (n > 1) used = name + "#" + std::to_string(n);
     const auto found = index_.find(used);
-    if (found != index_.end() && entries_[found->second].tensor.alive()) continue;
+    if (found != index_.end() && (!reuses || entries_[found->second].tensor.alive())) continue;
     last = n;
     return put(used, tensor);
   }

@@ -18,8 +18,8 @@ class NamedList {
   /// index.
   std::size_t put(const std::string& name, const at::Tensor& tensor);
   /// If a living tensor has this name, adds a number to it; the name of a freed one is reused (a model built
-  /// again). Returns the index.
-  std::size_t add(const std::string& name, const at::Tensor& tensor);
+  /// again), unless `keeps_freed` and there are few. Returns the index.
+  std::size_t add(const std::string& name, const at::Tensor& tensor, bool keeps_freed = false);
   /// The same for the name at `index`. Returns whether it is another tensor than before: false at the price
   /// of a comparison.
   bool renew(std::size_t index, const at::Tensor& tensor);

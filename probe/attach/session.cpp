@@ -99,7 +99,8 @@ void AttachSession::name(const std::string& kind, const std::string& name, const
   if (batch && !machine_.on_record()) return;
   safely("naming a tensor", [&] {
     if (!batch) return tensors_.put(kind, name, tensor);
-    (void)batch_.add(name, tensor);
+    // The batches of earlier micro-batches are on record although the program has freed them.
+    (void)batch_.add(name, tensor, /*keeps_freed=*/true);
     // The program wrote it before it had a name: from here on it counts as an input of the step.
     rounds_->recorder().forget_if_produced(tensor);
   });

@@ -134,6 +134,21 @@ BETWEEN = {
 }
 
 
+# The bad batch is the second of four, and freed before the update.
+ACCUMULATED = """
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+for step in range(9):
+    optimizer.zero_grad()
+    for part in range(4):
+        x = np.random.default_rng(4 * step + part).standard_normal((16, 8)).astype(np.float32)
+        if (step, part) == (6, 1):
+            x[5] /= 0 * x[5]
+        net(torch.from_numpy(x)).square().mean().backward()
+    optimizer.step()
+"""
+
+
 class ProvenanceTest(AttachTest):
     def verdict(self, body, step, level, parts=("", "", "", ""), names=("deterministic", "made", "change", "after")):
         script = self.scratch / "program.py"
@@ -170,6 +185,10 @@ class ProvenanceTest(AttachTest):
                 self.assertEqual((verdict["cause"], verdict["origin"], verdict["culprit"]["tensor"] or ""), (cause, origin, tensor), verdict)
                 if cause == "UNKNOWN":
                     self.assertIn("written outside of the recorded operations, between ", verdict["explanation"])
+
+    def test_a_batch_of_an_earlier_part_of_the_step_is_still_a_batch(self):
+        verdict = self.verdict(ACCUMULATED, 6, "trace")
+        self.assertEqual((verdict["cause"], verdict["origin"], verdict["culprit"]["tensor"]), ("BAD_DATA", "input", "x#2"), verdict)
 
     def test_what_numpy_computes_inside_of_a_function_is_no_state(self):
         for level in by_day(("trace",), ("watch",)):
