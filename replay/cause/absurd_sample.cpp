@@ -17,13 +17,20 @@ constexpr double kTimes = 100, kShare = 0.999;
 /// Fewer numbers have no meaningful percentile.
 constexpr std::int64_t kFewest = 50;
 constexpr int kMaxSamplesTried = 4;
+constexpr std::size_t kMaxParts = 32;  // of one memory: the frames and the target of one window
 
-/// An outside tensor as an op reads it first.
+/// An outside tensor, or a part of it, as an op reads it first.
 struct FirstRead {
   SlotId slot;
   OpId op;
   TensorId row;
 };
+
+bool is_same_part(const TraceGraph& graph, TensorId a, TensorId b) {
+  const TensorRow &one = graph.tensor(a), &other = graph.tensor(b);
+  return one.storage_offset == other.storage_offset && one.sizes == other.sizes &&
+         one.strides == other.strides;
+}
 
 std::vector<FirstRead> outside_reads(const Case& c) {
   std::vector<FirstRead> found;
@@ -31,11 +38,16 @@ std::vector<FirstRead> outside_reads(const Case& c) {
   for (const SlotId slot : ids_of<Slot>(c.doc())) {
     const Slot& memory = get(c.doc(), slot);
     if (!comes_with_batch(memory.origin) || memory.data.empty() || !dtype_is_float(memory.dtype)) continue;
+    const std::size_t before = found.size();
     for (const TraceGraph::Read& read : graph.reads(slot)) {
-      if (c.op_index() < read.op.row()) break;
-      if (graph.producer(read.row, read.op) || graph.tensor(read.row).sizes.empty()) continue;
-      found.push_back({slot, read.op, read.row});
-      break;
+      if (c.op_index() < read.op.row() || found.size() - before == kMaxParts) break;
+      if (graph.producer(read.row, read.op) || graph.tensor(read.row).sizes.empty() ||
+          graph.written(read.op).empty())  // a view
+        continue;
+      const bool known =
+          std::any_of(found.begin() + static_cast<std::ptrdiff_t>(before), found.end(),
+                      [&](const FirstRead& f) { return is_same_part(graph, f.row, read.row); });
+      if (!known) found.push_back({slot, read.op, read.row});
     }
   }
   return found;
@@ -45,18 +57,20 @@ at::Tensor view_of(const at::Tensor& storage, const TensorRow& row) {
   return storage.contiguous().view({-1}).as_strided(row.sizes, row.strides, row.storage_offset);
 }
 
-/// The largest element, if it is far beyond the rest: its index in the flat tensor, and the percentile.
+/// The largest element, if it is far beyond the rest: its index in the flat tensor, and the percentile. The
+/// rest are the other rows: a sample may hold many such values (cells that nobody filled).
 std::optional<std::pair<std::int64_t, double>> far_beyond(const at::Tensor& values) {
   const at::Tensor size = wide(values).abs().flatten();
   if (size.numel() <= kFewest || !all_finite(size)) return std::nullopt;
-  const std::int64_t at = size.argmax().item<std::int64_t>();
-  const double largest = size[at].item<double>();
-  const at::Tensor sorted = std::get<0>(size.sort());
-  const std::int64_t rest = size.numel() - 1;
+  const std::int64_t at = size.argmax().item<std::int64_t>(), row = size.numel() / values.size(0);
+  const std::int64_t begin = at / row * row;
+  const at::Tensor others = at::cat({size.slice(0, 0, begin), size.slice(0, begin + row)});
+  const at::Tensor sorted = std::get<0>(others.sort());
+  const std::int64_t rest = others.numel();
   const double usual =
       sorted[std::min(rest - 1, static_cast<std::int64_t>(kShare * static_cast<double>(rest)))]
           .item<double>();
-  if (!(usual > 0) || !(largest > kTimes * usual)) return std::nullopt;
+  if (!(usual > 0) || !(size[at].item<double>() > kTimes * usual)) return std::nullopt;
   return std::pair(at, usual);
 }
 

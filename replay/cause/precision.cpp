@@ -126,6 +126,25 @@ bool grew_into_it(const Case& c, const Verdict& v, double bits) {
   return amax > *limit && std::log2(amax / *limit) < bits;
 }
 
+/// How the loss of a run ran away to where no format of fp32's range holds it: the growth of many steps, and
+/// of many bits. Null if it did not: what half precision could not hold is an overflow of that format.
+const Growth* runaway_loss(const Verdict& v, const std::vector<Growth>& growth) {
+  constexpr double kBits = 20;
+  constexpr std::size_t kSteps = 8;
+  if (v.precision.fp32 == PrecisionResult::finite) return nullptr;
+  const auto found = std::find_if(growth.begin(), growth.end(), [&](const Growth& g) {
+    return g.what == "loss" && g.bits >= kBits && g.series.size() >= kSteps;
+  });
+  return found == growth.end() ? nullptr : &*found;
+}
+
+/// No operation of this step is to blame: the claim that names one comes second.
+void call_divergence(const Growth& loss, Verdict& v) {
+  v.cause = Label::divergence;
+  v.claims.insert(v.claims.begin(), Claim{v.cause, {words(loss)}, {}, Depth::operand});
+  v.explanation = "The run diverged: " + words(loss) + ", until fp32 ends. " + v.explanation;
+}
+
 /// If the change from one batch to the next is larger than that over the whole window by this many bits, it
 /// is no growth.
 constexpr double kSuddenBits = 4;
@@ -191,9 +210,15 @@ void judge_precision(const Case& c, bool not_computed, Verdict& v) {
   } else if (cured && !growth.empty()) {
     v.precision.verdict = PrecisionVerdict::delayed;
     if (grew_into_it(c, v, growth.front().bits)) v.origin = Origin::multi_step;
-    v.explanation += " The step is finite in " + std::string(in_fp32 ? "fp32" : "fp64") + ", but " +
-                     words(growth.front()) + ": a wider format only delays it.";
-    v.advice = root_advice() + (v.advice.empty() ? "" : " " + v.advice);
+    const Growth* const runaway = v.origin == Origin::multi_step ? runaway_loss(v, growth) : nullptr;
+    if (runaway) {
+      call_divergence(*runaway, v);
+      v.advice = root_advice();
+    } else {
+      v.explanation += " The step is finite in " + std::string(in_fp32 ? "fp32" : "fp64") + ", but " +
+                       words(growth.front()) + ": a wider format only delays it.";
+      v.advice = root_advice() + (v.advice.empty() ? "" : " " + v.advice);
+    }
     v.not_tested.emplace_back(
         "the root cause: why values grew over the steps before this one (a replay of one step can't show "
         "it; try a smaller learning rate or a longer warm-up from an earlier checkpoint)");

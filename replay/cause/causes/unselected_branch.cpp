@@ -6,6 +6,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <set>
 
 #include "replay/case/branch.h"
 #include "replay/case/derivative.h"
@@ -127,12 +128,62 @@ std::int32_t harmful_derivative(const Case& c, std::int32_t forward) {
   return kNone;
 }
 
+/// Whether every op of forward that reads the bad values of `op`, or what became of them in forward, makes
+/// finite ones of them in the end. What derivatives do with them does not count.
+bool is_thrown_away_in_forward(const Case& c, std::int32_t op) {
+  std::set<std::int32_t> bad_after = {op};
+  bool thrown_away = false;
+  for (const OpId later : c.graph().ops()) {
+    if (later.row() <= op || c.graph().op(later).phase != Phase::forward) continue;
+    const std::vector<Case::TensorArgument> read = c.tensor_arguments(later.row());
+    const bool reads = std::any_of(read.begin(), read.end(), [&](const Case::TensorArgument& a) {
+      return bad_after.contains(c.producer(a.tensor, later.row())) && c.graph().bad(TensorId{a.tensor});
+    });
+    if (!reads) continue;
+    if (c.graph().written_counts(later).total() > 0)
+      bad_after.insert(later.row());
+    else
+      thrown_away = true;
+  }
+  const TensorId loss{c.doc().loss};
+  const OpId maker = loss ? c.graph().producer(loss, c.graph().end()) : OpId();
+  return thrown_away && !(maker && bad_after.contains(maker.row()));
+}
+
+/// The step's own loss is computed from a derivative (create_graph): what forward throws away comes back in
+/// that. Shown by the structure of forward, and by the step with the choice made before the function.
+std::optional<Finding> in_a_derivative(const Case& c) {
+  const std::int32_t op = c.op_index();
+  std::optional<Change> chosen_before;
+  for (const Suspect& suspect : c.blame().set) {
+    const std::int32_t row = suspect.op.row();
+    if (!c.row(row) || c.row(row)->phase != Phase::forward || plain_name(*c.row(row)) != plain_name(*c.op()))
+      continue;
+    if (!is_thrown_away_in_forward(c, row)) return std::nullopt;
+    const at::Tensor bad = bad_mask(c.values(row).bad_output());
+    const auto change = safe_branch(c, row, bad, reduced_dimensions(c, row));
+    if (!change) return std::nullopt;
+    chosen_before = chosen_before ? together(std::move(*chosen_before), *change) : *change;
+  }
+  if (!chosen_before || run_change(c, *chosen_before) != TrialResult::finite) return std::nullopt;
+  const at::Tensor bad = bad_mask(c.values(op).bad_output());
+  Finding f = finding(c, op, bad, bad);
+  f.evidence.front() = {"bad elements of " + c.op_with_number(op) + " that no operation of forward keeps",
+                        std::to_string(count_true(bad)) + " of " + std::to_string(bad.numel())};
+  f.explanation =
+      c.op_with_number(op) + " computes " + count_text(count_true(bad), "element") +
+      " that forward throws away afterwards (by where, a mask or a maximum). The loss is computed "
+      "from a derivative of it, where they come back: a gradient of zero times a derivative that "
+      "is not finite is NaN.";
+  f.wanted = {std::move(*chosen_before)};
+  return f;
+}
+
 /// By the trace the culprit is the forward op, whose infinities become harmful only in backward.
 std::optional<Finding> forward(const Case& c) {
   const std::int32_t op = c.op_index();
-  if (c.calls(op).size() != 1 || !c.whole(Precision::as_recorded).loss_finite ||
-      derivative_ops(c, op).empty())
-    return std::nullopt;
+  if (c.calls(op).size() != 1 || derivative_ops(c, op).empty()) return std::nullopt;
+  if (!c.whole(Precision::as_recorded).loss_finite) return c.has_time() ? in_a_derivative(c) : std::nullopt;
   const at::Tensor made = c.values(op).bad_output();
   const at::Tensor bad = bad_mask(made);
   if (count_true(bad) == 0 || !(is_taken_out(c, op, bad) || loss_ignores(c, op, bad))) return std::nullopt;

@@ -49,7 +49,8 @@ CASES = {
     | each(("full", "masked_scatter", "index_copy"), cause="BAD_DATA", origin="input", step=5, says=r"program itself wrote NaN.*written\.py"),
     "absurd": {
         **each(("tanh 1e20", "tanh 9.97e36", "tanh 3e38", "relu 1e25", "half 3e6", "cubed 1e14"), **{**ABSURD, "says": r"row 333.*\[13, 2\].*step 9"}),
-        **each(("gathered 1e20", "stacked 1e20"), **{**ABSURD, "says": ABSURD["says"]})},
+        **each(("gathered 1e20", "stacked 1e20"), **{**ABSURD, "says": ABSURD["says"]}),
+        "window 9.97e36": {**ABSURD, "says": r"\[1, 4, 0\].*step 9", "poison": [1]}},
     "rate": {
         **each(("adamw", "rmsprop", "adagrad"), **RATE, says="step 0 "),
         **each(("sgd", "fp32"), **RATE, **SET, says="step 0 "),

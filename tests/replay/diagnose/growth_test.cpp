@@ -292,6 +292,30 @@ TEST(Growth, AnOverflowThatItExplainsCameFromManySteps) {
   EXPECT_EQ(origin_after_growth_of(0.01), Origin::op);
 }
 
+/// What an overflow of fp32 is called after the loss has doubled so often in so many steps.
+Label cause_after_doubling(double times, std::size_t steps) {
+  const at::Tensor w = testing::leaf(at::full({4}, 2e19f));
+  StepState state;
+  state.parameters = {{"w", w}};
+  const testing::Incident incident(state, [&] {
+    const at::Tensor loss = (w * w).sum();
+    loss.backward();
+    return loss;
+  });
+  const Case made = incident.make();
+  SnapshotDoc doc = made.doc();
+  doc.history =
+      with_column("scalars", "loss", doubling_every(static_cast<double>(steps - 1) / times, steps)).history;
+  const Verdict v = diagnose(made.with(doc), reproduction_of(verify(incident.replayer())), "memory");
+  EXPECT_EQ(v.origin, Origin::multi_step);
+  return v.cause;
+}
+
+TEST(Growth, ALossThatRanAwayBeyondFp32IsDivergence) {
+  EXPECT_EQ(cause_after_doubling(60, 33), Label::divergence);
+  EXPECT_EQ(cause_after_doubling(10, 33), Label::fp16_overflow);
+}
+
 TEST(Ddmin, FindsEverySubsetOfEightExactly) {
   for (unsigned wanted = 1; wanted < 256; ++wanted) {
     const auto holds = [&](const std::vector<int>& s) {

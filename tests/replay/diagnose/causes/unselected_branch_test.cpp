@@ -1,12 +1,17 @@
 // UNSELECTED_BRANCH: its sample, its variants, and what looks like it and is not.
+#include <torch/csrc/autograd/autograd.h>
+
 #include "tests/replay/diagnose/sample.h"
 
 namespace nanquest {
 namespace {
 
+using testing::expect_cause;
+using testing::expect_healed;
 using testing::found_in;
 using testing::Incident;
 using testing::leaf;
+using testing::trained;
 
 TEST(UnselectedBranch, ItsSampleIsExplainedAndTheFixIsVerified) {
   testing::expect_sample("unselected_branch", {.cause = Label::unselected_branch,
@@ -85,6 +90,29 @@ TEST(UnselectedBranch, WhatIsTakenOutAsNaN) {
   const at::Tensor power = leaf(at::tensor({-1.f, 2.f, 4.f}));
   const Finding g = found_in(power, [&] { return at::nanmean(at::sqrt(power)).square(); });
   EXPECT_EQ(g.label, Label::unselected_branch) << g.explanation;
+}
+
+TEST(UnselectedBranch, WhatADerivativeInTheLossBringsBack) {
+  // A residual of a differential equation: forward chooses where the power has a value, its derivative is
+  // NaN.
+  const at::Tensor w = leaf(at::tensor({-0.5f, 2.f, 3.f}));
+  const auto chosen = [](const at::Tensor& x) {
+    return at::where(x > 0, at::pow(x, 1.56), at::ones_like(x));
+  };
+  const auto slope_in_the_loss = [&] {
+    const at::Tensor x = w * 1;
+    const auto slope =
+        torch::autograd::grad({chosen(x).sum()}, {x}, {}, /*retain_graph=*/true, /*create_graph=*/true);
+    return slope[0].square().sum();
+  };
+  expect_healed(trained(w, slope_in_the_loss), Label::unselected_branch);
+  // Without a choice it is a number outside the domain.
+  const auto unchosen = [&] {
+    const at::Tensor x = w * 1;
+    const auto slope = torch::autograd::grad({at::pow(x, 1.56).sum()}, {x}, {}, true, true);
+    return slope[0].square().sum();
+  };
+  expect_cause(trained(w, unchosen), Label::domain);
 }
 
 TEST(UnselectedBranch, TheChoiceMustComeBeforeTheFirstSingularOp) {
