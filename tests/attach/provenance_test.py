@@ -134,6 +134,20 @@ BETWEEN = {
 }
 
 
+# A table of word vectors from a file, with one row of NaN among 96, which is first looked up in step 5.
+TABLE = """
+torch.use_deterministic_algorithms({deterministic})
+vectors = np.random.default_rng(0).standard_normal((96, 8)).astype(np.float32)
+vectors[90] = NAN
+words, net = torch.nn.Embedding.from_pretrained(torch.from_numpy(vectors)), Net()
+model = torch.nn.Sequential(words, net)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+for step in range(9):
+    optimizer.zero_grad()
+    model((torch.arange(16) + 15 * step) % 96).square().mean().backward()
+    optimizer.step()
+"""
+
 # The bad batch is the second of four, and freed before the update.
 ACCUMULATED = """
 net = Net()
@@ -176,6 +190,12 @@ class ProvenanceTest(AttachTest):
                 with self.subTest(name, level=level):
                     verdict = self.verdict(program, step, level, parts)
                     self.assertEqual((verdict["cause"], verdict["culprit"]["tensor"]), ("BAD_STATE", tensor), verdict)
+
+    def test_nan_among_ordinary_numbers_was_written_unless_new_memory_is_filled_with_it(self):
+        for deterministic, cause in (("False", "BAD_STATE"), ("True", "UNKNOWN")):
+            with self.subTest(deterministic=deterministic):
+                verdict = self.verdict(TABLE, 5, "trace", (deterministic, "", "", ""))
+                self.assertEqual((verdict["cause"], verdict["origin"], verdict["culprit"]["tensor"]), (cause, "parameter", "0.weight"), verdict)
 
     def test_an_incident_without_a_bad_operation_is_not_nothing(self):
         for name, (parts, cause, origin, tensor) in BETWEEN.items():
