@@ -11,8 +11,9 @@
 namespace nanquest {
 namespace {
 
-constexpr double kLong = 0.1;    // seconds that a user would notice
-constexpr double kMuch = 256e6;  // bytes that a user would miss
+constexpr double kLong = 0.1;     // seconds that a user would notice
+constexpr double kMuch = 256e6;   // bytes that a user would miss
+constexpr int kMeasurements = 3;  // of short times, before they are believed
 
 std::uint64_t number_in(const char* path) {
   std::ifstream file(path);
@@ -122,6 +123,8 @@ void UpdateGovernor::kept(const record::UpdateCost& cost) {
     return;
   }
   keep_seconds_ = keep_seconds_ < 0 ? seconds : std::min(seconds, 0.8 * keep_seconds_ + 0.2 * seconds);
+  // One measurement may hold a pause of a busy machine.
+  if (++measured_ < kMeasurements && options_.time_share > 0 && seconds < kLong) return;
   const double every = std::ceil(keep_seconds_ / allowed());
   every_ = std::max(1, static_cast<int>(std::min(every, 1e6)));
   if (every_ == 1) return;

@@ -65,7 +65,7 @@ class UpdateGovernor {
   double wanted_ = 0, free_ = 0;
   at::Device device_ = at::kCPU;                  // the device whose memory it is
   double keep_seconds_ = -1, step_seconds_ = -1;  // < 0: not known yet
-  int every_ = 1, since_ = 0;
+  int every_ = 1, since_ = 0, measured_ = 0;
   std::string reason_;
 };
 

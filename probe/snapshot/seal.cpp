@@ -141,7 +141,8 @@ Result<SealInfo> check_seal(const std::string& path, int newest_major) {
   if (!file || ::fstat(file.get(), &st) != 0)
     return Error{ErrorCode::bad_file, path + ": " + std::strerror(errno), "check the path"};
   if (!S_ISREG(st.st_mode))
-    return Error{ErrorCode::bad_file, path + ": not a file", "give a snapshot, not a directory"};
+    return Error{ErrorCode::bad_file, path + ": not a file",
+                 "give a snapshot; nanquest explain DIRECTORY explains the newest of a run"};
   const auto file_bytes = static_cast<std::uint64_t>(st.st_size);
   std::vector<char> block(kSealBytes);
   if (file_bytes < kSealBytes || !read_at(file.get(), block.data(), block.size(), 0)) {

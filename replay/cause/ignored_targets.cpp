@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "replay/case/origin.h"
 #include "replay/case/values.h"
 #include "replay/verdict/numbers.h"
 
@@ -109,7 +110,9 @@ std::optional<IgnoredTargets> ignored_targets(const Case& c, std::int32_t op, st
         open.push_back({from, handed_on->second, open[i].negated != negates(name)});
       }
     }
-  return std::nullopt;
+  // The count may come from outside of the step (num_items_in_batch); what it divides tells the same.
+  const std::int32_t divided = computed_by(c, op, "self");
+  return c.row(divided) ? of_class_loss(c, divided) : std::nullopt;
 }
 
 }  // namespace nanquest

@@ -112,11 +112,12 @@ bool is_ordinary_but_for_bad(const at::Tensor& wide, double least) {
          2 * count_true(ordinary) >= finite.numel();
 }
 
-/// Infinities of one sign among ordinary numbers: something wrote them.
+/// Infinities of one sign among ordinary numbers, or nothing else than such: something wrote them.
 bool holds_written_infinity(const at::Tensor& t) {
   const at::Tensor w = wide(t);
   const bool one_sign = at::isposinf(w).any().item<bool>() != at::isneginf(w).any().item<bool>();
-  return one_sign && !at::isnan(w).any().item<bool>() && is_ordinary_but_for_bad(w, 0.5);
+  return one_sign && !at::isnan(w).any().item<bool>() &&
+         (is_ordinary_but_for_bad(w, 0.5) || (w.numel() > 1 && at::isinf(w).all().item<bool>()));
 }
 
 /// A few NaN among many ordinary numbers, where PyTorch doesn't fill new memory with NaN.
@@ -134,16 +135,11 @@ Provenance of_known_model(const SnapshotDoc& doc, const StateSince& since, const
     return {"load_state_dict gave it this value before its model was first called", ""};
   if (since.step < doc.step && !since.from_beginning)
     return {"it has been there since " + step_text(since.step) + ", and healthy steps were made with it", ""};
-  if (since.from_beginning && holds_written_infinity(value))
-    return {.shown =
-                "it held this infinity before the first update, and the rest of it are ordinary numbers: "
-                "the program wrote it",
-            .open = "",
-            .by_program = true};
-  if (since.from_beginning && holds_written_nan(doc, value))
-    return {.shown =
-                "it held these NaN before the first update, and all the rest of it are ordinary numbers, "
-                "which is not how new memory looks",
+  const bool unused_before = since.from_beginning || since.step == doc.step;
+  const std::string before = since.from_beginning ? "the first update" : "its first use";
+  if (unused_before && (holds_written_infinity(value) || holds_written_nan(doc, value)))
+    return {.shown = "it held these values before " + before +
+                     ", and new memory does not look like that: the program wrote them",
             .open = "",
             .by_program = true};
   const std::string when = since.from_beginning

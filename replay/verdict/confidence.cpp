@@ -94,12 +94,16 @@ std::string joined(const char* lead, const std::vector<std::string>& parts) {
   return text;
 }
 
-/// The change to try in the program.
+/// The change to try in the program; "" if all that were tried do not help.
 std::string experiment(const Verdict& v) {
   if (v.fix) return v.fix->change;
-  for (const Counterfactual& c : v.counterfactuals)
-    if (c.kind != ChangeKind::placebo) return c.change;
-  return (v.culprit.op.empty() ? "the step" : v.culprit.op) + " computed in fp64";
+  bool tried = false;
+  for (const Counterfactual& c : v.counterfactuals) {
+    if (c.kind == ChangeKind::placebo) continue;
+    if (c.result != TrialResult::non_finite) return c.change;
+    tried = true;
+  }
+  return tried ? "" : (v.culprit.op.empty() ? "the step" : v.culprit.op) + " computed in fp64";
 }
 
 bool is_data_or_state(Origin origin) {
@@ -126,8 +130,12 @@ void leave_open(Verdict& v) {
     v.explanation += " The evidence does not decide why: m" + ranked;
   } else {
     v.explanation = "The evidence does not decide. M" + ranked + " " + v.explanation;
-    advice = "To tell them apart, make one change in the program and run it again: \"" + experiment(v) +
-             "\". If it then stays finite, " + std::string(word(v.cause)) + " is right. ";
+    const std::string change = experiment(v);
+    advice = change.empty()
+                 ? "No change that was tried makes this step finite: look at the steps before it (nanquest "
+                   "rehearse FILE -- COMMAND tries other rates, clipping and batches from the start). "
+                 : "To tell them apart, make one change in the program and run it again: \"" + change +
+                       "\". If it then stays finite, " + std::string(word(v.cause)) + " is right. ";
   }
   v.advice = advice + v.advice;
   if (v.fix) v.fix->advice = advice + v.fix->advice;

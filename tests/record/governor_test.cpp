@@ -55,8 +55,19 @@ TEST(UpdateGovernor, ATrifleIsKeptWhateverShareOfAShortStepItIs) {
     return times;
   };
   EXPECT_EQ(kept(90e-6, 0.01), 99);
-  EXPECT_EQ(kept(190e-6, 0.01), 50);
+  EXPECT_EQ(kept(190e-6, 0.01), 51);  // the first three, then every second one
   EXPECT_EQ(kept(90e-6, 0), 1);
+}
+
+TEST(UpdateGovernor, APauseOfTheMachineInTheFirstUpdateIsNoMeasure) {
+  UpdateGovernor governor({.time_share = 0.01});
+  int kept = 0;
+  for (int i = 0; i < 100; ++i) {
+    if (governor.wants(kBytes)) governor.kept(cost(kept++ == 0 ? 0.02 : 90e-6));
+    governor.step_took(0.01);
+  }
+  EXPECT_EQ(kept, 99);
+  EXPECT_EQ(governor.complaint(), "");
 }
 
 TEST(UpdateGovernor, CopyingCountsTwiceForWhatItDrivesOutOfTheCaches) {

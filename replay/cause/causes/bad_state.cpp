@@ -181,7 +181,7 @@ std::optional<Finding> examine_bad_state(const Case& c, const Subject&) {
                             bad_text(value->tensor) + ". ";
   f.explanation += c.op_text(c.op_index()) + " is the first op that reads it";
   if (from.by_program)
-    f.explanation += "; the program wrote it there before its first update";
+    f.explanation += "; the program wrote it there before it was first used";
   else if (from.open.empty())
     f.explanation += "; the damage was done in an earlier step or in the file it was loaded from";
   f.explanation += "." + from.known;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <set>
+#include <vector>
 
 #include "replay/case/branch.h"
 #include "replay/case/derivative.h"
@@ -131,22 +132,22 @@ std::int32_t harmful_derivative(const Case& c, std::int32_t forward) {
 /// Whether every op of forward that reads the bad values of `op`, or what became of them in forward, makes
 /// finite ones of them in the end. What derivatives do with them does not count.
 bool is_thrown_away_in_forward(const Case& c, std::int32_t op) {
+  const TraceGraph& graph = c.graph();
   std::set<std::int32_t> bad_after = {op};
   bool thrown_away = false;
-  for (const OpId later : c.graph().ops()) {
-    if (later.row() <= op || c.graph().op(later).phase != Phase::forward) continue;
-    const std::vector<Case::TensorArgument> read = c.tensor_arguments(later.row());
-    const bool reads = std::any_of(read.begin(), read.end(), [&](const Case::TensorArgument& a) {
-      return bad_after.contains(c.producer(a.tensor, later.row())) && c.graph().bad(TensorId{a.tensor});
-    });
-    if (!reads) continue;
-    if (c.graph().written_counts(later).total() > 0)
-      bad_after.insert(later.row());
-    else
-      thrown_away = true;
+  for (std::vector<OpId> left = {OpId{op}}; !left.empty();) {
+    const OpId current = left.back();
+    left.pop_back();
+    for (const OpId later : graph.consumers(current)) {
+      if (graph.op(later).phase != Phase::forward || graph.read_counts(later).total() == 0) continue;
+      if (graph.written_counts(later).total() == 0)
+        thrown_away = true;
+      else if (bad_after.insert(later.row()).second)
+        left.push_back(later);
+    }
   }
   const TensorId loss{c.doc().loss};
-  const OpId maker = loss ? c.graph().producer(loss, c.graph().end()) : OpId();
+  const OpId maker = loss ? graph.producer(loss, graph.end()) : OpId();
   return thrown_away && !(maker && bad_after.contains(maker.row()));
 }
 
