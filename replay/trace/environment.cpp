@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <mutex>
 
 #include "probe/record/record.h"
@@ -86,6 +87,15 @@ std::vector<std::string> environment_differences(const SnapshotDoc& doc) {
     if (!redacted && key.starts_with("env.") && !doc.environment.empty() && !doc.environment.count(key))
       differences.emplace_back(key).append(": recorded (unset), here ").append(value);
   return differences;
+}
+
+bool has_other_kernels(const SnapshotDoc& doc) {
+  const std::map<std::string, std::string> here = capture_environment();
+  constexpr const char* kDecide[] = {"cpu_model", "cpu_capability", "torch_version", "mkldnn"};
+  return std::any_of(std::begin(kDecide), std::end(kDecide), [&](const char* key) {
+    const auto recorded = doc.environment.find(key), now = here.find(key);
+    return recorded != doc.environment.end() && (now == here.end() || now->second != recorded->second);
+  });
 }
 
 }  // namespace nanquest::trace

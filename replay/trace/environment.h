@@ -42,4 +42,8 @@ class RunScope {
 /// name.
 std::vector<std::string> environment_differences(const SnapshotDoc& doc);
 
+/// Whether a CPU may round otherwise here than where the step was recorded: another processor, other
+/// instructions, another PyTorch.
+bool has_other_kernels(const SnapshotDoc& doc);
+
 }  // namespace nanquest::trace

@@ -195,8 +195,8 @@ struct VerifyResult {
   std::int32_t first_mismatch = kNone;  ///< op; `elsewhere` the first outside its bounds, if there is one
   std::int32_t failed_ops = 0;
   std::string recorded_on, replayed_on;  ///< devices: "cuda:0" and "cpu"
-  /// Values were compared within bounds: the kinds of device differ, or a device other than a CPU has not
-  /// given the same bits twice.
+  /// Values were compared within bounds: the kinds of device differ, or a device other than a CPU, or a CPU
+  /// with other kernels (environment.h), has not given the same bits.
   bool elsewhere = false;
   std::int64_t outside = 0;  ///< outputs that are further off than the bounds (trace/bounds.h) allow
   double bound = 0;          ///< the largest of the bounds, relative

@@ -102,7 +102,7 @@ std::string reproduction_text(const Reproduction& r) {
       text = "not reproduced: no output could be compared";
       break;
   }
-  if (r.elsewhere)
+  if (r.elsewhere && r.elsewhere->recorded_on != r.elsewhere->replayed_on)
     text += "; recorded on " + r.elsewhere->recorded_on + ", replayed on " + r.elsewhere->replayed_on;
   constexpr std::size_t kNamed = 4;
   for (std::size_t i = 0; !r.bit_exact && i < r.differences.size() && i < kNamed; ++i)

@@ -50,8 +50,8 @@ TEST(Bounds, TheCoarsestFormatOfTheStepDecides) {
   EXPECT_NEAR(bound.now(), 0.088, 1e-3);
 }
 
-/// A recording as if a GPU had made it, whose values differ from a CPU's as those of weights that are `factor` as
-/// large differ from the recorded ones.
+/// A recording as if a GPU had made it, whose values differ from a CPU's as those of weights that are
+/// `factor` as large differ from the recorded ones.
 Recording recorded_elsewhere(const std::string& name, float factor) {
   Recording recording = record(program(name).make(3, at::kFloat));
   for (Slot& slot : recording.doc.slots) slot.device = "cuda:0";
@@ -81,11 +81,30 @@ TEST(Bounds, AStepThatRoundsOtherwiseComesBackWithinThem) {
   EXPECT_GT(within, 0);
 }
 
-TEST(Bounds, ACpuFileHasNone) {
+/// As another CPU rounds it, whose file says `processor`.
+Recording recorded_on(const std::string& processor) {
   Recording recording = record(program("mlp").make(3, at::kFloat));
+  if (!processor.empty()) recording.doc.environment["cpu_model"] = processor;
   for (auto& [path, tensor] : recording.data)
     if (path.starts_with("parameters/")) tensor = tensor * (1.0F + 0x1p-20F);
-  const VerifyResult result = verify(replayer_of(recording));
+  return recording;
+}
+
+TEST(Bounds, AnotherProcessorsRoundingIsWithinThem) {
+  const VerifyResult result = verify(replayer_of(recorded_on("another processor")));
+  EXPECT_TRUE(result.elsewhere);
+  EXPECT_FALSE(result.bit_exact);
+  EXPECT_EQ(result.outside, 0);
+  EXPECT_GT(result.distance, 0);
+  Recording same_bits = record(program("mlp").make(3, at::kFloat));
+  same_bits.doc.environment["cpu_model"] = "another processor";
+  const VerifyResult exact = verify(replayer_of(same_bits));
+  EXPECT_TRUE(exact.bit_exact);
+  EXPECT_FALSE(exact.elsewhere);
+}
+
+TEST(Bounds, ThisProcessorHasNone) {
+  const VerifyResult result = verify(replayer_of(recorded_on("")));
   EXPECT_FALSE(result.elsewhere);
   EXPECT_FALSE(result.bit_exact);
   EXPECT_EQ(result.outside, 0);
