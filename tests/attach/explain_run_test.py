@@ -22,6 +22,15 @@ class ExplainRunTest(AttachTest):
         self.assertEqual((list(document), document["incident"], document["incidents"]), (FIELDS, None, 0))
         self.assertRegex(self.explain("nowhere", code=2).stderr, "^nanquest: nowhere is not there; [^\n]*\n$")
 
+    def test_incidents_without_a_file_are_told(self):
+        self.assert_exit(self.observed(PROGRAMS / "mlp.py", "sgd", "4", "nan", options=("--level", "guard")))
+        document = json.loads(self.explain("run", "--json", code=1).stdout)
+        self.assertEqual((document["incident"], document["incidents"], document["commands"]), (None, 1, []))
+        self.assertIn("level guard keeps no trace", document["problem"])
+        lines = self.explain("run", code=1).stdout.splitlines()
+        self.assertEqual(lines[0], "1 incident without a file")
+        self.assertRegex(lines[1], "^step 4: .*run it again with --level trace")
+
     def test_the_newest_incident_is_explained_and_its_verdict_read_afterwards(self):
         self.assert_exit(self.observed(PROGRAMS / "mlp.py", "sgd", "4", "nan"))
         document = json.loads(self.explain("run", "--json", code=1).stdout)
@@ -32,8 +41,9 @@ class ExplainRunTest(AttachTest):
         without = {"NANQUEST_BIN": "/nowhere", "PATH": "/nowhere"}
         self.assertEqual(json.loads(self.explain("run", "--json", code=1, **without).stdout)["verdict"], document["verdict"])
         lines = self.explain("run", code=1, **without).stdout.splitlines()
-        self.assertRegex(lines[0], r"^step 4: BAD_DATA: \S+")
-        self.assertRegex(lines[1], "^why: ")
+        self.assertRegex(lines[0], r"^step 4: BAD_DATA: \S+ in \S+ \(input, \d+ %\)$")
+        self.assertRegex(lines[1], r"^where: .*\.py:\d+ ")
+        self.assertRegex(lines[2], "^why: ")
         os.remove(self.scratch / pathlib.Path(document["incident"]).with_suffix(".json"))
         none = json.loads(self.explain("run", "--json", code=1, **without).stdout)
         self.assertIsNone(none["verdict"])

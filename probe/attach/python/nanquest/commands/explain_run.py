@@ -86,14 +86,23 @@ def _commands(path: str, verdict: dict | None) -> list:
     return [{"what": what, "command": command} for what, command in found]
 
 
-def findings(run: str) -> list:
-    """What the run found that is no incident: rows of its manifest, and what audits found."""
+def _in_manifest(run: str, table: str) -> list:
+    """Rows of the run's manifest; none if it can't be read."""
     try:
         with open(os.path.join(run, "manifest.json"), encoding="utf-8") as file:
-            rows = json.load(file).get("findings", [])
-        return [row for row in rows if isinstance(row, dict)] + audit.findings(run)
+            return [row for row in json.load(file).get(table, []) if isinstance(row, dict)]
     except (OSError, ValueError, AttributeError):
-        return audit.findings(run)
+        return []
+
+
+def findings(run: str) -> list:
+    """What the run found that is no incident: rows of its manifest, and what audits found."""
+    return _in_manifest(run, "findings") + audit.findings(run)
+
+
+def _without_file(run: str) -> list:
+    """One line for each incident of the run that left no file (level guard, a full disk): what the program was told."""
+    return [str(row.get("summary") or f"step {row.get('step')}") for row in _in_manifest(run, "incidents") if not row.get("muted")]
 
 
 def explained(run: str) -> tuple:
@@ -113,13 +122,16 @@ def explained(run: str) -> tuple:
         "findings": findings(run) if os.path.isdir(run) else [],
     }
     if not files:
-        return document, FOUND if document["findings"] else NOTHING
+        told = _without_file(run)
+        document |= {"incidents": len(told), "problem": f"no file was written: {told[-1]}" if told else ""}
+        return document, FOUND if told or document["findings"] else NOTHING
     newest = max(files, key=os.path.getmtime)
     verdict, problem, code = _verdict_of(newest)
     if began := _began_elsewhere(newest, verdict):
         newest = began
         verdict, problem, code = _verdict_of(newest)
-    return {**document, "incident": newest, "verdict": verdict, "problem": problem, "commands": _commands(newest, verdict)}, code
+    commands = _commands(newest, verdict) if code in (NOTHING, FOUND) else []  # a file that can't be read helps nobody
+    return {**document, "incident": newest, "verdict": verdict, "problem": problem, "commands": commands}, code
 
 
 def _findings_in_words(document: dict) -> list:
@@ -129,15 +141,26 @@ def _findings_in_words(document: dict) -> list:
     return lines + more
 
 
+def _place(stack: list) -> str:
+    """The innermost line of source; of a library also the first line that is none of a package's."""
+    own = next((frame for frame in stack if "site-packages" not in frame and "dist-packages" not in frame), stack[0])
+    return shorter(stack[0]) if own == stack[0] else f"{shorter(stack[0])}, called from {shorter(own)}"
+
+
 def _in_words(document: dict) -> list:
     verdict = document["verdict"]
+    if not document["incident"] and document["incidents"]:
+        return [f"{document['incidents']} incident{'s' * (document['incidents'] > 1)} without a file", *_without_file(document["run"])[-SHOWN:]]
     if not document["incident"]:
         return [f"no incident in {shorter(document['run'])}"]
     if not verdict:
         return [f"{shorter(document['incident'])} is not explained: {document['problem']}"]
     culprit, fix = verdict.get("culprit") or {}, verdict.get("fix")
     where = f": {culprit['op']}" + (f" in {culprit['module']}" if culprit.get("module") else "") if culprit.get("op") else ""
-    lines = [f"step {verdict['step']}: {verdict['cause']}{where} ({verdict['phase']})", f"why: {verdict['explanation']}"]
+    sure = f", {round(100 * verdict['confidence'])} %" if verdict.get("confidence") else ""
+    lines = [f"step {verdict['step']}: {verdict['cause']}{where} ({verdict['phase']}{sure})", f"why: {verdict['explanation']}"]
+    if culprit.get("stack"):
+        lines.insert(1, f"where: {_place(culprit['stack'])}")
     advice = (fix or {}).get("advice") or verdict.get("advice")
     return (
         lines + [f"do: {advice}" + (" (tried on this step)" if fix and fix.get("verified") else " (not tried on this step)")]

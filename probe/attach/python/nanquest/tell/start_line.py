@@ -7,7 +7,7 @@ from ..base.say import say
 
 WHAT = {  # what a level does and costs; docs/evidence.md has the figures
     "guard": "checks loss and gradients (about 1 % of a CPU's time, more on a GPU)",
-    "trace": "records every step (a few percent of a CPU's time, more on a GPU)",
+    "trace": "records every step (a few percent of a CPU's time, more on a GPU and for small models)",
     "watch": "checks every value (a quarter more time on a CPU, several times as much on a GPU)",
 }
 
