@@ -124,7 +124,10 @@ void UpdateGovernor::kept(const record::UpdateCost& cost) {
   }
   keep_seconds_ = keep_seconds_ < 0 ? seconds : std::min(seconds, 0.8 * keep_seconds_ + 0.2 * seconds);
   // One measurement may hold a pause of a busy machine.
-  if (++measured_ < kMeasurements && options_.time_share > 0 && seconds < kLong) return;
+  if (++measured_ < kMeasurements && options_.time_share > 0 && seconds < kLong) {
+    every_ = 1;
+    return;
+  }
   const double every = std::ceil(keep_seconds_ / allowed());
   every_ = std::max(1, static_cast<int>(std::min(every, 1e6)));
   if (every_ == 1) return;
