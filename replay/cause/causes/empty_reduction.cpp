@@ -63,7 +63,7 @@ std::optional<Count> segments_of(const Case& c, const at::Tensor& out) {
   if (!lengths.defined() || lengths.dim() != 1 || !axis.isInt() || axis.toInt() != 0 ||
       out.size(0) != lengths.size(0) || !reduce.isString() || reduce.toStringRef() != "mean")
     return std::nullopt;
-  const at::Tensor bad = bad_mask(out).flatten(1).any(1);
+  const at::Tensor bad = bad_mask(out).reshape({out.size(0), -1}).any(1);
   if (count_true(at::logical_and(bad, lengths > 0)) > 0) return std::nullopt;
   return Count{0, 0, "elements of a segment"};
 }

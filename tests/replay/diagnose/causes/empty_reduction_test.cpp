@@ -51,15 +51,16 @@ TEST(EmptyReduction, SquaredErrorOfNothing) {
 }
 
 TEST(EmptyReduction, ASegmentWithoutElements) {
-  const at::Tensor w = leaf(at::randn({5, 2}));
-  const auto mean_of = [&](const at::Tensor& lengths) {
-    return at::segment_reduce(w, "mean", lengths, {}, {}, 0, false, std::nullopt).pow(2).sum();
-  };
-  expect_healed(trained(w,
-                        [&] {
-                          return mean_of(at::tensor({3, 0, 2}, at::kLong));
-                        }),
-                Label::empty_reduction, "aten::segment_reduce");
+  for (const at::Tensor& w : {leaf(at::randn({5, 2})), leaf(at::randn({5}))}) {
+    const auto mean_of = [&](const at::Tensor& lengths) {
+      return at::segment_reduce(w, "mean", lengths, {}, {}, 0, false, std::nullopt).pow(2).sum();
+    };
+    expect_healed(trained(w,
+                          [&] {
+                            return mean_of(at::tensor({3, 0, 2}, at::kLong));
+                          }),
+                  Label::empty_reduction, "aten::segment_reduce");
+  }
 }
 
 TEST(EmptyReduction, ASumOverACountOfZeroIsDivZero) {
