@@ -29,7 +29,7 @@ at::Tensor flat(const c10::Storage& storage) {
 
 at::Tensor DeviceCopies::of(const c10::Storage& storage) {
   const at::Tensor whole = flat(storage);
-  const at::Tensor copy = at::empty(whole.sizes(), whole.options());
+  at::Tensor copy = at::empty(whole.sizes(), whole.options());
   if (whole.numel() > 0) {
     from_.push_back(whole);
     to_.push_back(copy);

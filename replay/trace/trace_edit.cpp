@@ -43,7 +43,7 @@ TraceEdit TraceEdit::then(const TraceEdit& next) const {
     for (const auto& [what, how] : first) {
       const auto [at, added] = edits.emplace(what, how);
       if (!added)
-        at->second = [how, after = at->second](auto& values) {
+        at->second = [how = how, after = at->second](auto& values) {
           how(values);
           after(values);
         };
@@ -54,7 +54,7 @@ TraceEdit TraceEdit::then(const TraceEdit& next) const {
   for (const auto& [op, how] : op_edit) {
     const auto [at, added] = both.op_edit.emplace(op, how);
     if (!added)  // an op whose results were put in its place is not run, so nothing reads its arguments
-      at->second = [how, after = at->second](std::vector<c10::IValue>& stack) {
+      at->second = [how = how, after = at->second](std::vector<c10::IValue>& stack) {
         return how(stack) || after(stack);
       };
   }
