@@ -57,7 +57,9 @@ std::optional<Finding> opaque_finding(const Case& c) {
     f.advice = "Run the step again with TORCH_COMPILE_DISABLE=1.";
   } else if (!arrived_by(c.doc()).empty()) {
     f.explanation = bad + " arrived by " + op->name + " from another rank: what this rank gave was finite.";
-    f.advice = "Look at the rank that made it; its file of the same step names the op.";
+    f.advice =
+        "Replay the file of the rank that made it. If it is copied beside this one, this verdict names the "
+        "rank.";
   } else {
     f.explanation = op->name + where + " made " + bad +
                     " out of finite inputs, but can't be run again here, so nothing could be tried on it.";

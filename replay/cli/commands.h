@@ -111,6 +111,10 @@ int judge_command(const JudgeArguments& arguments);
 /// Prints each text "lr=*0.5,clip=1" as a JSON array of {"key", "value", "factor", "number"}, in one array.
 int settings_command(const std::vector<std::string>& texts);
 int diagnose_command(const Common& common, const DiagnoseArguments& arguments);
+/// The same without a shelter around it. `crash`: what an earlier kernel crashed at; then the step is only
+/// run as recorded. `doing` is told what is done.
+int diagnosed(const Common& common, const DiagnoseArguments& arguments, const std::string& crash,
+              const Doing& doing);
 int verify_command(const Common& common);
 int audit_command(const Common& common);
 int rewind_command(const Common& common, const RewindArguments& arguments);

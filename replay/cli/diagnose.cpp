@@ -80,7 +80,8 @@ Aftermath aftermath_in_run(const std::string& snapshot, const SnapshotDoc& doc) 
 /// With less time than this a search tries nothing.
 constexpr double kNoTime = 1e-9;
 
-/// `crash`: what an earlier kernel crashed at; then the step is only run as recorded.
+}  // namespace
+
 int diagnosed(const Common& common, const DiagnoseArguments& arguments, const std::string& crash,
               const Doing& doing) {
   const bool runs = crash.empty();
@@ -126,8 +127,6 @@ int diagnosed(const Common& common, const DiagnoseArguments& arguments, const st
   if (Lab::stopped()) return kInterrupted;
   return static_cast<int>(verdict.found || verdict.unseen.any() ? ExitCode::finding : ExitCode::ok);
 }
-
-}  // namespace
 
 int diagnose_command(const Common& common, const DiagnoseArguments& arguments) {
   const char* const clear = isatty(STDERR_FILENO) == 1 ? "\r\033[K" : "";  // progress of the process that

@@ -101,8 +101,18 @@ int judged(const RanksArguments& arguments, const Doing& tell) {
     if (const Status written = write_file_atomically(path, to_json(verdict)); !written)
       std::fprintf(stderr, "nanquest-replay: warning: %s\n", written.error().text().c_str());
   std::fputs((arguments.json ? to_json(verdict) : to_text(verdict)).c_str(), stdout);
-  if (!arguments.json && verdict.finding == RanksFinding::rank)
-    std::printf("cause       nanquest-replay %s\n", verdict.first->file.c_str());
+  if (!arguments.json && verdict.finding == RanksFinding::rank) {
+    std::printf("cause       by the file of rank %d alone: nanquest-replay %s\n", verdict.first->rank,
+                verdict.first->file.c_str());
+    std::fflush(stdout);
+    ranks.clear();  // what they hold
+    Common one;
+    one.snapshot = verdict.first->file;
+    one.quiet = arguments.quiet;
+    DiagnoseArguments briefly;
+    briefly.brief = briefly.no_files = true;
+    if (diagnosed(one, briefly, "", tell) == kInterrupted) return kInterrupted;
+  }
   const bool found =
       verdict.finding != RanksFinding::none || verdict.any_differs() || verdict.replicas_differ();
   return static_cast<int>(found ? ExitCode::finding : ExitCode::ok);

@@ -71,7 +71,7 @@ std::string to_markdown(const Verdict& v) {
   if (v.fix)
     out << "- **Do:** " << v.fix->advice << " Verified: " << fix_text(*v.fix) << ".\n";
   else if (!v.advice.empty())
-    out << "- **Do:** " << v.advice << (finite ? "" : " (not tried on this step)") << "\n";
+    out << "- **Do:** " << v.advice << (finite || arrived(v) ? "" : " (" + no_fix_text(v) + ")") << "\n";
   out << "- **Confidence:** " << confidence_text(v) << "\n";
   if (const std::string text = precision_text(v); !text.empty()) out << "- **Precision:** " << text << "\n";
   out << "- **Reproduction:** " << reproduction_text(v.reproduction) << "\n";

@@ -11,8 +11,8 @@ namespace {
 
 constexpr int kIndent = 12;
 
-/// The text in at most `most` lines: as many of its sentences as fit, at least the first, which is cut if need
-/// be.
+/// The text in at most `most` lines: as many of its sentences as fit, at least the first, which is cut if
+/// need be.
 std::vector<std::string> within(std::string text, std::size_t width, std::size_t most) {
   std::vector<std::string> lines = wrapped(text, width);
   while (lines.size() > most) {
@@ -97,28 +97,26 @@ void samples(Page& page, const Verdict& v) {
   page.block("samples", text, "1", 1);
 }
 
-/// What became of all that was tried, where none of it is a fix.
-std::string nothing_fixes(const Verdict& v) {
-  const auto helps = [](const Counterfactual& c) {
-    return c.kind != ChangeKind::placebo && c.result == TrialResult::finite && c.not_a_fix.empty();
-  };
-  const auto found = std::find_if(v.counterfactuals.begin(), v.counterfactuals.end(), helps);
-  if (found == v.counterfactuals.end()) return "nothing that was tried fixes this step";
-  return "with \"" + found->change + "\" the step is finite, but no control experiment confirms it";
-}
-
 /// The answers: what, where, why, what to do, what was tried, how certain.
 void answers(Page& page, const Verdict& v, bool full) {
   const bool known = v.cause != Label::unknown, finite = !v.on_record.empty();
-  page.block(known ? "CAUSE" : "UNKNOWN",
-             std::string(known ? word(v.cause) : meaning(v.cause)) + " at step " + std::to_string(v.step) +
-                 ": " + (finite ? v.on_record : value_text(v.culprit)) +
-                 (known ? " (" + std::string(meaning(v.cause)) + ")" : std::string()),
-             known ? "1;31" : "1;33");
+  if (!known && arrived(v)) {
+    const RankCulprit* const other = other_rank(v);
+    page.block("ELSEWHERE",
+               (other ? "rank " + std::to_string(other->rank) : std::string("another rank")) +
+                   " made the bad values of step " + std::to_string(v.step) + "; here arrived " +
+                   value_text(v.culprit),
+               "1;33");
+  } else
+    page.block(known ? "CAUSE" : "UNKNOWN",
+               std::string(known ? word(v.cause) : meaning(v.cause)) + " at step " + std::to_string(v.step) +
+                   ": " + (finite ? v.on_record : value_text(v.culprit)) +
+                   (known ? " (" + std::string(meaning(v.cause)) + ")" : std::string()),
+               known ? "1;31" : "1;33");
   if (!finite) page.block("where", where_text(v));
   if (!v.culprit.stack.empty()) page.block("", program_frame(v.culprit.stack), "1", 1);
   page.block("why", v.explanation, "1", 4);
-  if (v.ranks) page.block("ranks", v.ranks->text);
+  if (v.ranks) page.block("ranks", v.ranks->text, "1", 4);
   if (v.fix)
     page.block("do", v.fix->advice, "1;32");
   else if (!v.advice.empty())
@@ -126,12 +124,12 @@ void answers(Page& page, const Verdict& v, bool full) {
   if (v.fix)
     page.block("tried", fix_text(*v.fix), "1", 3);
   else if (!full && !finite)
-    page.block("tried", nothing_fixes(v));
+    page.block("tried", no_fix_text(v));
   if (full && v.fix && !v.fix->no_patch.empty()) page.block("patch", "none: " + v.fix->no_patch);
   if (full && v.fix && !v.fix->patch.empty()) page.verbatim("patch", v.fix->patch);
   samples(page, v);
   if (v.root) page.block("root", root_text(*v.root), v.root->change.empty() ? "1;33" : "1;32");
-  page.block("confidence", confidence_text(v));
+  if (known || v.likely) page.block("confidence", confidence_text(v));
 }
 
 /// The evidence for the answers.
@@ -153,8 +151,8 @@ std::string do_text(const Verdict& v) {
   if (!v.on_record.empty()) return sentences(v.advice, 2);
   if (v.fix)
     return sentences(v.fix->advice, 2) + " (tried: with \"" + v.fix->change + "\" this step is finite)";
-  if (!v.advice.empty()) return sentences(v.advice, 2) + " (not tried on this step)";
-  return nothing_fixes(v);
+  if (v.advice.empty()) return no_fix_text(v);
+  return arrived(v) ? v.advice : sentences(v.advice, 2) + " (" + no_fix_text(v) + ")";
 }
 
 }  // namespace

@@ -54,6 +54,14 @@ std::string op_text(const RankCulprit& culprit) {
          (culprit.index < 0 ? "" : ", op " + std::to_string(culprit.index));
 }
 
+bool arrived(const Verdict& v) {
+  return v.ranks && !v.ranks->arrived_by.empty() && v.origin == Origin::op;
+}
+
+const RankCulprit* other_rank(const Verdict& v) {
+  return v.ranks && v.ranks->first && v.ranks->first->rank != v.rank ? &*v.ranks->first : nullptr;
+}
+
 std::string blame_text(const BlameInfo& b) {
   if (!b.tried) return "";
   std::string text;
@@ -196,6 +204,16 @@ std::string fix_text(const Fix& f) {
   if (f.minimal)
     text += f.placebo_failed ? ", and no smaller change is a fix" : ". No smaller change is a fix";
   return text;
+}
+
+std::string no_fix_text(const Verdict& v) {
+  const auto helps = [](const Counterfactual& c) {
+    return c.kind != ChangeKind::placebo && c.result == TrialResult::finite && c.not_a_fix.empty();
+  };
+  if (v.counterfactuals.empty()) return "nothing was tried on this step";
+  const auto found = std::find_if(v.counterfactuals.begin(), v.counterfactuals.end(), helps);
+  if (found == v.counterfactuals.end()) return "nothing that was tried fixes this step";
+  return "with \"" + found->change + "\" the step is finite, but no control experiment confirms it";
 }
 
 std::string trial_text(const Counterfactual& c) {

@@ -18,6 +18,13 @@ std::string blamed_text(const Blamed& blamed);
 /// "aten::log in head, micro-batch 3 of 4, stage 2 of 2, op 12": the culprit's op, for one of several ranks.
 std::string op_text(const RankCulprit& culprit);
 
+/// True if a collective brought the bad values from another rank.
+bool arrived(const Verdict& verdict);
+
+/// The rank that was first, if it is another one and known from its file; else null. Lives as long as
+/// `verdict`.
+const RankCulprit* other_rank(const Verdict& verdict);
+
 /// The result of replacing suspects' bad values; "" if nothing was tried.
 std::string blame_text(const BlameInfo& blame);
 
@@ -28,6 +35,9 @@ std::string claim_text(const Claim& claim);
 /// How the fix was tested: "with \"…\" the step is finite. A control change of the same size did not help,
 /// and no smaller change is a fix".
 std::string fix_text(const Fix& fix);
+
+/// What became of all that was tried, where none of it is a fix.
+std::string no_fix_text(const Verdict& verdict);
 
 /// The result of a change, and why a finite step is no fix: "finite, but 3 ops now give zeros alone where
 /// fp64 gives numbers".

@@ -119,6 +119,11 @@ class AttachTest(unittest.TestCase):
         self.assertTrue(process.stdout.strip(), process.stderr)
         return json.loads(process.stdout)
 
+    def told(self, *arguments):
+        """What nanquest-replay prints for a person."""
+        command = [str(BIN / "nanquest-replay"), *map(str, arguments), "--no-files", "--quiet"]
+        return subprocess.run(command, cwd=self.scratch, text=True, capture_output=True, timeout=300, check=False).stdout
+
     def assert_bit_exact(self, snapshot):
         verdict = self.replay("verify", snapshot)
         self.assertTrue(verdict["bit_exact"], verdict)

@@ -7,14 +7,6 @@
 #include "viewer/model/numbers.h"
 
 namespace nanquest::viewer {
-namespace {
-
-/// True if a collective brought what another rank made.
-bool arrived(const Verdict& v) {
-  return v.ranks && !v.ranks->arrived_by.empty() && v.origin == Origin::op;
-}
-
-}  // namespace
 
 std::string headline(const Verdict& v, bool first) {
   const CulpritInfo& c = v.culprit;
@@ -26,8 +18,8 @@ std::string headline(const Verdict& v, bool first) {
   if (v.origin != Origin::op && !c.tensor.empty()) return text + " read the bad " + c.tensor + step;
   if (c.value == BadValue::silent) return text + " lost values silently" + step;
   if (arrived(v)) {
-    const bool known = v.ranks->first && v.ranks->first->rank != v.rank;
-    return (known ? "Rank " + std::to_string(v.ranks->first->rank) : std::string("Another rank")) + "'s " +
+    const RankCulprit* const other = other_rank(v);
+    return (other ? "Rank " + std::to_string(other->rank) : std::string("Another rank")) + "'s " +
            spoken(c.value) + " came by " + text + step;
   }
   return text.append(first ? " made the first " : " made ").append(spoken(c.value)) + step;
@@ -76,7 +68,7 @@ Fact fix_fact(const Verdict& v) {
 std::string advice_text(const Verdict& v) {
   const std::string& advice = v.fix && !v.fix->advice.empty() ? v.fix->advice : v.advice;
   const bool same = v.fix && advice.find(v.fix->change) != std::string::npos;
-  return advice.empty() || same ? "" : (v.on_record.empty() ? "not tried on this step: " : "") + advice;
+  return same ? "" : advice;
 }
 
 std::string samples_text(const Verdict& v) {

@@ -18,7 +18,7 @@ std::string where(const Verdict& v);
 std::string samples_text(const Verdict& v);
 /// The fix that was tried on this very step, or that there is none.
 Fact fix_fact(const Verdict& v);
-/// Advice besides the change that was tried; not tried itself. "" if there is none.
+/// Advice besides the change that was tried, which is the fact before it. "" if there is none.
 std::string advice_text(const Verdict& v);
 
 }  // namespace nanquest::viewer
