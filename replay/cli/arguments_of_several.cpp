@@ -36,10 +36,10 @@ void add_diff(CLI::App& app, Arguments& a) {
   CLI::App* diff =
       subcommand(app, a, "diff", "Two recordings of one step, or two runs: where they part, and why",
                  [&a] { return diff_command(a.diff); });
-  diff->add_option("a", a.diff.a, "A recorded step (nanquest run --record-steps N), or a run directory")
+  diff->add_option("A", a.diff.a, "A recorded step (nanquest run --record-steps N), or a run directory")
       ->required()
       ->type_name("A");
-  diff->add_option("b", a.diff.b, "The same step of another run, or its directory")
+  diff->add_option("B", a.diff.b, "The same step of another run, or its directory")
       ->required()
       ->type_name("B");
   diff->add_option("--step", a.diff.step,

@@ -62,7 +62,7 @@ class ReportTest(PackagesTest):
         lines = self.said(sys.executable, MLP, "sgd", 6, "nan", options=("--level", "watch"))
         self.assertIn("nanquest: step 6: ", lines[0])
         self.assertEqual(lines[2:], ["nanquest: 1 incident in 8 steps (1 later step only propagated these values); "
-                                     f"{LEFT_BAD}; files in run"])
+                                     f"{LEFT_BAD}; files in run (nanquest explain run)"])
 
     def test_several_processes(self):
         torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2]
@@ -82,7 +82,7 @@ class ReportTest(PackagesTest):
             "    if (step, rank) == (3, 1):\n        x[2] = 0\n"
             "    optimizer.zero_grad()\n    (model(x).squeeze(1) / x.sum(1)).mean().backward()\n    optimizer.step()\n")
         lines = self.said(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2, "one_bad.py")
-        self.assertRegex(lines[-1], r"^nanquest: 1 incident on 2 ranks in 2 processes of 5 steps each .*files in run$")
+        self.assertRegex(lines[-1], r"^nanquest: 1 incident on 2 ranks in 2 processes of 5 steps each .*files in run \(nanquest explain run\)$")
         explained = json.loads(self.nanquest("explain", "run", "--json", NANQUEST_BIN=str(BIN)).stdout)
         self.assertEqual((explained["incidents"], explained["verdict"]["rank"]), (1, 1), "it began on rank 1")
         self.assertRegex(explained["incident"], r"step-00000003\.r1\.h5$")
@@ -101,7 +101,7 @@ class ReportTest(PackagesTest):
         lines = self.said("sh", "-c", f"{sys.executable} {MLP} sgd 6 nan; {sys.executable} good.py",
                           options=("--level", "watch"), run_dir="two")
         self.assertEqual(lines[-1], "nanquest: 1 incident in 2 processes with 38 steps (1 later step only propagated these values); "
-                         f"{LEFT_BAD}; files in two")
+                         f"{LEFT_BAD}; files in two (nanquest explain two)")
 
     @nightly
     def test_ranks_that_no_variable_tells(self):
@@ -139,7 +139,7 @@ class ReportTest(PackagesTest):
         lines = self.said("sh", "-c", f"{sys.executable} killed.py 2> {out} & sleep 0.1")
         self.assertEqual(len(lines), 1)
         subprocess.run(["sh", "-c", f"until grep -q 'files in' {out}; do sleep 0.2; done"], timeout=60)
-        self.assertIn("nanquest: 1 incident in 31 steps; files in run\n", out.read_text())
+        self.assertIn("nanquest: 1 incident in 31 steps; files in run (nanquest explain run)\n", out.read_text())
 
     def test_a_program_without_torch(self):
         code = "import sys, json; print(json.dumps([1]), 'nanquest' in sys.modules, 'torch' in sys.modules)"
@@ -168,7 +168,7 @@ class ReportTest(PackagesTest):
                 f"sys.argv[1:] = ['sgd', '4', 'nan']; exec(open({str(MLP)!r}).read())")
         lines = self.said(sys.executable, "-I", "-c", code)
         self.assertEqual(lines[-1], "nanquest: 1 incident in 8 steps (3 later steps only propagated these values); "
-                         f"{LEFT_BAD}; files in mine")
+                         f"{LEFT_BAD}; files in mine (nanquest explain mine)")
         self.assertEqual(len([line for line in lines if "files in" in line]), 1, lines)
 
     def test_of_two_launchers_the_inner_one_speaks(self):

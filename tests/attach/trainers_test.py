@@ -26,7 +26,7 @@ class TrainersTest(PackagesTest):
         program = PROGRAMS / "trainer_huggingface.py"
         process = self.observed(program, options=("--level", "watch"))
         self.assert_exit(process)
-        self.assertRegex(process.stderr, r"nanquest: 1 incident in 8 steps .*; files in run\n")
+        self.assertRegex(process.stderr, r"nanquest: 1 incident in 8 steps .*; files in run \(nanquest explain run\)\n")
         step = int(self.incidents()[0].name[5:13])
         self.clear("run")
         self.assert_exit(self.observed(program, "callback", options=("--level", "watch")))
@@ -53,7 +53,7 @@ class TrainersTest(PackagesTest):
         program = PROGRAMS / "trainer_lightning.py"
         process = self.observed(program, 1, options=("--level", "watch"))
         self.assert_exit(process)
-        self.assertRegex(process.stderr, r"nanquest: 1 incident in 8 steps .*; files in run\n")
+        self.assertRegex(process.stderr, r"nanquest: 1 incident in 8 steps .*; files in run \(nanquest explain run\)\n")
         self.assertEqual(self.incidents()[0].name, "step-00000003.r0.h5")
         self.clear("run")
         self.assert_exit(self.observed(program, 1, "callback", options=("--level", "watch")))

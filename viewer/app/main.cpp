@@ -269,9 +269,10 @@ int main(int argc, char** argv) try {
   app.set_version_flag("--version", version_text());
   try {
     app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {  // --help, --version
+    return app.exit(asked);
   } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);
-    return code == 0 ? 0 : static_cast<int>(ExitCode::usage);
+    return usage(error.what(), "nanquest-viewer --help lists the options");
   }
   if (!a.taste.empty()) {
     taste(a.taste == "series"   ? Taste::series

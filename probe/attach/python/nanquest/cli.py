@@ -8,10 +8,11 @@ import shlex
 import shutil
 import sys
 
-from .base import library, package, programs
+from .base import library, package, programs, run_directory
 from .base.say import say
 from .base.settings import EXIT_ON_INCIDENT, OFF, REPORTS, Settings, switched_off
 from .commands import audit, explain, explain_run, mute, rehearse, run_options
+from .commands.verb_parser import VerbParser
 from .data import prepare, prepare_options, sample
 from .start import launcher, native
 from .start.launcher import USAGE_ERROR
@@ -69,7 +70,7 @@ def _add_doctor(verbs) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     """The verbs in the order in which people need them."""
-    parser = argparse.ArgumentParser(
+    parser = VerbParser(
         prog="nanquest",
         usage="nanquest [-h] [--version] VERB ...",
         description="NaN forensics for PyTorch programs.",
@@ -77,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="store_true", help="versions of the package and of its PyTorch")
-    verbs = parser.add_subparsers(title="verbs", dest="verb", metavar="VERB")
+    verbs = parser.add_subparsers(title="verbs", dest="verb", metavar="VERB", prog="nanquest")
     _add_run_or_env(verbs, "run", "run a command and observe every PyTorch program in it")
     explain_run.add_to(verbs)
     _add_door(verbs, "replay", "nanquest-replay, also with --import MODULE, for operators that are written in Python")
@@ -105,7 +106,7 @@ def _run(options) -> int:
         print(f"nanquest: {line}", file=sys.stderr)
         return code
     settings, program = run_options.settings_of(options), native.look(command)
-    if line := native.why_not(program, settings):
+    if line := native.why_not(program, settings) or run_directory.refused(settings.run_dir):
         print(f"nanquest: {line}", file=sys.stderr)
         return USAGE_ERROR
     environment = dict(os.environ, **launcher.environment_of(settings))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+import tempfile
 
 from .rank import place_in_group, restarts
 from .settings import RUN_ID
@@ -39,6 +40,26 @@ def claim(run_dir: str) -> str:
             except FileNotFoundError:
                 pass
     return os.path.join(run_dir, f"process-{os.getpid()}")
+
+
+def refused(run_dir: str) -> str:
+    """Why no run can have this directory, in a line; "" if it can. What was made to find out is removed again."""
+    made, at = [], os.path.abspath(run_dir)
+    while not os.path.lexists(at):
+        made.append(at)
+        at = os.path.dirname(at)
+    try:
+        os.makedirs(run_dir, exist_ok=True)
+        with tempfile.TemporaryFile(dir=run_dir):
+            return ""
+    except OSError as problem:
+        return f"no files can be written to {run_dir}: {problem.strerror or problem}; give another directory with --run-dir"
+    finally:
+        for path in made:  # the innermost first
+            try:
+                os.rmdir(path)
+            except OSError:
+                break
 
 
 def step_of(snapshot: str) -> int | None:

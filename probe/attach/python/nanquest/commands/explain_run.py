@@ -116,6 +116,7 @@ def explained(run: str) -> tuple:
         "run": run,
         "incidents": len({re.sub(r"\.r\d+\.h5$", "", file) for file in files}),  # each rank writes a file of its own
         "incident": None,
+        "without_file": [],
         "verdict": None,
         "problem": "",
         "commands": [],
@@ -123,7 +124,8 @@ def explained(run: str) -> tuple:
     }
     if not files:
         told = _without_file(run)
-        document |= {"incidents": len(told), "problem": f"no file was written: {told[-1]}" if told else ""}
+        problem = f"no file was written: {told[-1]}" if told else ""
+        document |= {"incidents": len(told), "without_file": told[-SHOWN:], "problem": problem}
         return document, FOUND if told or document["findings"] else NOTHING
     newest = max(files, key=os.path.getmtime)
     verdict, problem, code = _verdict_of(newest)
@@ -152,7 +154,7 @@ def _in_words(document: dict) -> list:
     if not document["incident"] and document["incidents"]:
         return [
             f"{document['incidents']} incident{'s' * (document['incidents'] > 1)} without a file",
-            *_without_file(document["run"])[-SHOWN:],
+            *document["without_file"],
         ]
     if not document["incident"]:
         return [f"no incident in {shorter(document['run'])}"]
@@ -165,11 +167,8 @@ def _in_words(document: dict) -> list:
     if culprit.get("stack"):
         lines.insert(1, f"where: {_place(culprit['stack'])}")
     advice = (fix or {}).get("advice") or verdict.get("advice")
-    return (
-        lines + [f"do: {advice}" + (" (tried on this step)" if fix and fix.get("verified") else " (not tried on this step)")]
-        if advice
-        else lines
-    )
+    tried = " (tried on this step)" if fix and fix.get("verified") else ""
+    return [*lines, f"do: {advice}{tried}"] if advice else lines
 
 
 def report(run: str, as_json: bool) -> int:

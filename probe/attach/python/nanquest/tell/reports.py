@@ -17,6 +17,7 @@ import json
 import mmap
 import os
 import re
+import shlex
 import shutil
 import signal
 import struct
@@ -145,13 +146,15 @@ def _incidents(processes: list) -> str:
 
 
 def outcome(processes: list) -> str:
-    """The result of processes that trained: "2 incidents in 77 steps; files in run"."""
+    """The result of processes that trained: "2 incidents in 77 steps; files in run (nanquest explain run)"."""
     incidents, more = (sum(process[key] for process in processes) for key in ("incidents", "carried_on"))
     muted = sum(process.get("muted", 0) for process in processes)
     quiet = f"; {muted} muted (nanquest mute --list)" if muted else ""
     findings = sum(process.get("findings", 0) for process in processes)
     place = shorter(os.path.commonpath({process["run_dir"] for process in processes}))
-    quiet += f"; {_count(findings, 'finding')} (nanquest explain {place})" if findings else ""
+    told = [process["run_dir"] for process in processes if process["incidents"] or process.get("findings")]
+    why = f" (nanquest explain {shlex.quote(shorter(told[0]))})" if told else ""
+    quiet += f"; {_count(findings, 'finding')}{'' if incidents else why}" if findings else ""
     apart = [process["apart"] for process in processes if process.get("apart") is not None]
     quiet += f"; replicas differ since step {min(apart)}" if apart else ""
     if not incidents:
@@ -171,7 +174,7 @@ def outcome(processes: list) -> str:
         max(process.get("skipped", 0) for process in processes),
         next((process["fell_back"] for process in processes if process.get("fell_back") is not None), None),
     )
-    return f"{_incidents(processes)} in {_extent(processes)}{carried}{quiet}{done}; files in {place}"
+    return f"{_incidents(processes)} in {_extent(processes)}{carried}{quiet}{done}; files in {place}{why}"
 
 
 def options_against(command: list) -> str:
