@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "probe/trace/lead_ops.h"
+#include "probe/trace/samples.h"
 #include "probe/trace/spike_note.h"
 #include "replay/case/values.h"
 #include "replay/cause/arbiter.h"
@@ -106,8 +107,7 @@ void add_samples(const Case& c, const Finding& finding, const DiagnoseOptions& o
     }
   }
   for (std::int64_t s : v.poison)
-    if (static_cast<std::size_t>(s) < c.doc().sample_ids.size())
-      v.poison_ids.push_back(c.doc().sample_ids[static_cast<std::size_t>(s)]);
+    if (std::string id = sample_id(c.doc(), s); !id.empty()) v.poison_ids.push_back(std::move(id));
 }
 
 /// Another format for the whole step comes first if it was tried and is sufficient.
@@ -262,6 +262,9 @@ Verdict diagnose(const Case& c, const Reproduction& reproduction, const std::str
   }
   if (options.crash.empty()) v.ranks = find_ranks(c, snapshot);
   if (v.ranks && v.ranks->first && v.ranks->first->step >= 0) std::erase(v.not_tested, kWhichEarlierStep);
+  if (const RankCulprit* const other = arrived(v) ? other_rank(v) : nullptr)
+    v.advice =
+        "The file of rank " + std::to_string(other->rank) + " has the cause: nanquest-replay " + other->file;
   return v;
 }
 

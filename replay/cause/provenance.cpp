@@ -26,7 +26,8 @@ bool is_bad_in_some_rows(const at::Tensor& t) {
 /// that.
 bool has_row_per_sample(const SnapshotDoc& doc, const std::vector<std::int64_t>& sizes) {
   return doc.sample_ids.size() > 1 && !sizes.empty() &&
-         sizes[0] == static_cast<std::int64_t>(doc.sample_ids.size());
+         (sizes[0] == static_cast<std::int64_t>(doc.sample_ids.size()) ||
+          (sizes[0] > 1 && sizes[0] == batch_size(doc)));
 }
 
 bool is_in_batch(const SnapshotDoc& doc, std::int32_t slot) {

@@ -1,6 +1,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "probe/trace/samples.h"
 #include "replay/cause/samples.h"
 #include "replay/cli/commands.h"
 
@@ -22,8 +23,7 @@ int bisect_samples_command(const Common& common, const Case& c) {
                 static_cast<long long>(b.donor));
     for (std::int64_t s : b.poison) {
       std::printf(" %lld", static_cast<long long>(s));
-      if (static_cast<std::size_t>(s) < c.doc().sample_ids.size())
-        std::printf(" (%s)", c.doc().sample_ids[static_cast<std::size_t>(s)].c_str());
+      if (const std::string id = sample_id(c.doc(), s); !id.empty()) std::printf(" (%s)", id.c_str());
     }
     std::printf("; leaving out any one of them brings the failure back (%d replays)\n", b.runs);
   }

@@ -72,7 +72,8 @@ void StepBatch::count_samples(const SnapshotDoc& doc) {
     const bool flat = part.dimensions == 1 && samples > 0 && part.first_dimension % samples == 0;
     return part.first_dimension == samples || flat;
   });
-  const bool named = doc.sample_ids.empty() || static_cast<std::int64_t>(doc.sample_ids.size()) == samples;
+  const bool named = doc.sample_ids.empty() || batch_size(doc) == samples ||
+                     static_cast<std::int64_t>(doc.sample_ids.size()) == samples;
   samples_ = !parts_.empty() && fits && named && samples >= 2 ? samples : 0;
 }
 

@@ -130,10 +130,9 @@ class Explanation {
   void name_samples(const std::vector<std::int64_t>& samples) {
     v_.poison = samples;
     v_.poison_ids.clear();
-    const auto& ids = replayer_.doc().sample_ids;
     for (const std::int64_t sample : samples)
-      if (static_cast<std::size_t>(sample) < ids.size())
-        v_.poison_ids.push_back(ids[static_cast<std::size_t>(sample)]);
+      if (std::string id = sample_id(replayer_.doc(), sample); !id.empty())
+        v_.poison_ids.push_back(std::move(id));
   }
 
   void name_all_samples() {

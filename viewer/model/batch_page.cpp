@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "probe/trace/samples.h"
 #include "viewer/model/numbers.h"
 #include "viewer/model/verdict_page.h"
 #include "viewer/model/verdict_words.h"
@@ -43,7 +44,7 @@ SampleWords sample_of(const Session& session, const Batch* batch, std::int64_t n
   const auto at = static_cast<std::size_t>(number);
   SampleWords words;
   words.number = number;
-  if (at < doc.sample_ids.size()) words.id = doc.sample_ids[at];
+  words.id = sample_id(doc, static_cast<std::int64_t>(at));
   words.blamed = session.verdict() && std::ranges::count(session.verdict()->poison, number) > 0;
   std::vector<std::int64_t> tokens;
   for (const BatchTensor& t : batch == nullptr ? std::vector<BatchTensor>() : batch->tensors) {

@@ -6,6 +6,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "probe/trace/samples.h"
 #include "viewer/model/words.h"
 
 namespace nanquest::viewer {
@@ -49,12 +50,11 @@ void add_steps(const Session& session, const std::string& words, Hits& hits) {
 void add_samples(const Session& session, Hits& hits) {
   if (session.incident() == nullptr) return;
   const OpenIncident& incident = *session.incident();
-  const std::vector<std::string>& ids = incident.doc.sample_ids;
   const auto blamed = session.verdict() ? session.verdict()->poison : std::vector<std::int64_t>();
   const auto offer = [&](std::int64_t sample) {
     const std::string label = "sample " + std::to_string(sample);
-    const auto at = static_cast<std::size_t>(sample);
-    hits.offer(at < ids.size() ? label + " (" + ids[at] + ")" : label,
+    const std::string id = sample_id(incident.doc, sample);
+    hits.offer(id.empty() ? label : label + " (" + id + ")",
                Link::to_sample(sample, incident.sample_tensor()));
   };
   const std::int64_t count = sample_count(incident.doc);

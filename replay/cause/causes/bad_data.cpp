@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "probe/trace/births.h"
+#include "probe/trace/samples.h"
 #include "replay/blame/suspects.h"
 #include "replay/case/scale.h"
 #include "replay/case/values.h"
@@ -101,9 +102,8 @@ std::optional<Finding> absurd_value(const Case& c) {
 std::string samples_text(const Case& c, const std::vector<std::int64_t>& poison) {
   std::string text;
   for (std::size_t i = 0; i < poison.size() && i < 5; ++i) {
-    const auto s = static_cast<std::size_t>(poison[i]);
-    text += (i ? ", " : " in sample ") + std::to_string(s);
-    if (s < c.doc().sample_ids.size()) text += " (" + c.doc().sample_ids[s] + ")";
+    text += (i ? ", " : " in sample ") + std::to_string(poison[i]);
+    if (const std::string id = sample_id(c.doc(), poison[i]); !id.empty()) text += " (" + id + ")";
   }
   if (poison.size() > 5) text += " and " + std::to_string(poison.size() - 5) + " more";
   return text;

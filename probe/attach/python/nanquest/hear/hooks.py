@@ -133,7 +133,7 @@ def install(attachment) -> None:
     if attachment.settings.nothing_learned != "off":
         attachment.learning = Learning(attachment)
         probe.handles.append(recomputed.install(probe.patches, attachment))
-    if attachment.quarantine is not None:
+    if attachment.quarantine is not None or attachment.settings.level != "guard":
         follow_batches()
     if not probe.follows_forks:
         probe.follows_forks = True

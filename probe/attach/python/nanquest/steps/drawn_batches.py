@@ -1,6 +1,7 @@
 """The samples of a step: indices that a DataLoader of torch draws, followed to the model that is called with their batch.
 
-Nothing is guessed: if a batch can't be recognised, its ids are unknown. Samples in a quarantine are left out when they are drawn.
+Nothing is guessed: if a batch can't be recognised, its ids are unknown. Samples in a quarantine are left out when they are drawn. An error
+in here never reaches the program: from then on nothing is followed.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ def label(dataset) -> str:
     """The name of a data set beside its indices: "Rows[240]"."""
     try:
         return f"{type(dataset).__name__}[{len(dataset)}]"
-    except TypeError:
+    except Exception:  # __len__ is the program's
         return type(dataset).__name__
 
 
 def _id(index) -> str:
-    return "".join(str(index).split())
+    return str(index) if type(index) is int else "".join(str(index).split())
 
 
 def _ids(index) -> list:
@@ -49,8 +50,9 @@ def _memory(value, depth=0):
 class Batch:
     """Samples that were drawn together. Holds none of their memory."""
 
-    def __init__(self, dataset: str, ids: list):
+    def __init__(self, dataset: str, ids: list, one_each: bool = False):
         self.dataset, self.ids, self.places = dataset, ids, ()
+        self.one_each = one_each  # each id is one sample that the loader put into the batch
 
     def lies_in(self, data) -> None:
         self.places = [place for place, _ in zip(_memory(data), range(MOST_TENSORS))]
@@ -63,6 +65,7 @@ class _Iteration:
         self.of = iterator._sampler_iter
         self.dataset = label(iterator._dataset)
         self.in_order = getattr(iterator, "_in_order", True)
+        self.one_each = getattr(iterator, "_auto_collation", False)
         self.drawn = collections.deque()  # Batches that were not given to the program yet
         self.given = collections.deque(maxlen=KEPT)  # … and not taken by a callback
         self.since_pass = 0  # batches given since the model was called
@@ -77,7 +80,8 @@ class Drawing:
         self.quarantine = quarantine
         self.datasets = set()  # labels of data sets from which indices were drawn
         self._iterations = weakref.WeakKeyDictionary()
-        self._recent = collections.deque(maxlen=KEPT)
+        self._recent, self._at = collections.deque(), {}  # Batches, and those by the memory of their tensors
+        self._broken = False
         self._fresh = []  # (_Iteration, Batch) given to the program since the model was called
         self._current = []  # Batches of the last call
         self._taken = []  # Batches of the coming step, set by a callback
@@ -93,8 +97,12 @@ class Drawing:
 
     def draws(self, iterator, own):
         """Changes what `_next_index` of a DataLoader's iterator returned."""
-        if iterator._dataset_kind != private.dataset_kind.Map:
+        if self._broken or iterator._dataset_kind != private.dataset_kind.Map:
             return own(iterator)
+        if self.quarantine is None:
+            index = own(iterator)
+            self._safely(self._notes, iterator, index)
+            return index
         now = self._of(iterator)
         self.datasets.add(now.dataset)
         while True:
@@ -110,13 +118,28 @@ class Drawing:
                     index = self.quarantine.left_of(now.dataset, index, _id)
             if index is not None:
                 now.last = index
-                now.drawn.append(Batch(now.dataset, _ids(index)))
+                now.drawn.append(Batch(now.dataset, _ids(index), now.one_each))
                 return index
             # Ranks that train together must make the same number of steps.
             now.owed += place_in_group()[1] > 1
 
+    def _safely(self, what, *arguments) -> None:
+        try:
+            what(*arguments)
+        except Exception:
+            self._broken = True
+
+    def _notes(self, iterator, index) -> None:
+        now = self._of(iterator)
+        self.datasets.add(now.dataset)
+        now.drawn.append(Batch(now.dataset, _ids(index), now.one_each))
+
     def gives(self, iterator, data) -> None:
         """The iterator has returned this; None if it raised instead."""
+        if not self._broken:
+            self._safely(self._gives, iterator, data)
+
+    def _gives(self, iterator, data) -> None:
         now = self._iterations.get(iterator)
         if now is None or not now.drawn:
             return
@@ -124,21 +147,33 @@ class Drawing:
         if data is None or not now.in_order or not torch.is_grad_enabled():
             return
         batch.lies_in(data)
-        self._recent.append(batch)
+        self._remember(batch)
         now.given.append(batch)
         now.since_pass += 1
         now.by_turns = now.by_turns and now.since_pass == 1
         self._fresh.append((now, batch))
         del self._fresh[:-KEPT]
 
+    def _remember(self, batch) -> None:
+        self._recent.append(batch)
+        self._at.update((place.cdata, (place, batch)) for place in batch.places)
+        if len(self._recent) > KEPT:
+            oldest = self._recent.popleft()
+            for place in oldest.places:
+                if self._at.get(place.cdata, (None, None))[1] is oldest:
+                    del self._at[place.cdata]
+
     # How batches are used.
 
     def _called_with(self, values) -> list:
-        wanted = {place.cdata for place in _memory(values)}
-        return [batch for batch in self._recent if any(place.cdata in wanted and not place.expired() for place in batch.places)]
+        found = (self._at.get(place.cdata) for place in _memory(values))
+        return list(dict.fromkeys(batch for place, batch in filter(None, found) if not place.expired()))
 
     def passes(self, step: int, values) -> list:
-        """A model that trains is called with `values` in this step. Returns the ids that are new to the step."""
+        """A model that trains is called with `values` in this step. Returns the ids that are new to the step, one for each sample of its
+        batch; none if they are not known to be that."""
+        if self._broken:
+            return []
         if step != self._step:
             self._step, self._batches, self._why_not, self._told = step, self._taken, "", bool(self._taken)
             self._taken = []
@@ -158,7 +193,7 @@ class Drawing:
         self._fresh, self._current = [], found
         new = [batch for batch in found if batch not in self._batches]
         self._batches += new
-        return [each for batch in new for each in batch.ids]
+        return new[0].ids if len(new) == 1 and new[0].one_each else []
 
     def takes(self, loader, count: int) -> list:
         """A Trainer says that the coming step uses the next `count` batches of this loader. Returns their ids."""
