@@ -53,6 +53,7 @@ StepAnswer AttachSession::before_update(const Update& update, const Weights& wei
       targets_.are_held(weights.tensors);
     }
     machine_.update_begins(weights.numbers, gradients_follow);
+    ++trace_.updates;
     hear(Hear::earlier);
     // Ops after the program wrote a weight itself get their phase from their data (settle_phases).
     if (machine_.stage() != by_hand) (void)set_phase(Phase::optimizer);
@@ -106,8 +107,11 @@ void AttachSession::pass_gate(StepAnswer& answer, bool rate_is_finite, bool late
   // An incident's file has been written; what this update does is a consequence.
   if (!machine_.reported()) {
     if (trace_.keeps) return;  // another optimizer's turn
-    // With such a learning rate every weight is lost: record the update, whatever it costs.
-    const bool asked = options_.record_steps.count(step()) > 0 || !rate_is_finite || at_risk;
+    // With such a learning rate every weight is lost: record the update, whatever it costs. So must it be
+    // where another optimizer's gate comes after it and will fail: without it nothing would be on record
+    // there.
+    const bool another_fails = trace_.updates < updates_of_a_step_ && tensors_.other_gradient_is_bad();
+    const bool asked = options_.record_steps.count(step()) > 0 || !rate_is_finite || at_risk || another_fails;
     at::Device device = at::kCPU;
     const std::uint64_t bytes = tensors_.bytes_of_update(device);
     trace_.keeps = rounds_->begin_update(bytes, device, asked, /*hold=*/later);

@@ -379,13 +379,15 @@ class AttachSession : public OpSink {
     bool keeps = false;             ///< the update is recorded, with what it overwrites
     std::size_t update_begins = 0;  ///< first op of the optimizer
     std::size_t update_ends = 0;    ///< first op after it; of one by hand its first op
+    int updates = 0;                ///< that began, one for each optimizer
     bool looked_between = false;    ///< at what ran since then
     std::optional<std::vector<std::string>> samples = {};  ///< of the step, once it has its update
     bool weights_finite = false, states_finite = false;    ///< see RoundFacts
     RoundOutcome outcome = {};                             ///< of a step whose gate answers later
   };
   Trace trace_;
-  PassResults results_;  ///< of the passes that are on record
+  int updates_of_a_step_ = 1;  ///< in the last step that was on record
+  PassResults results_;        ///< of the passes that are on record
   std::optional<ObserverSession> observer_;
   bool followed_ = false;  ///< the observer in front, which finds the steps in the ops
   std::vector<std::string> sample_ids_;

@@ -11,8 +11,9 @@
 namespace nanquest {
 namespace {
 
-constexpr double kLong = 0.1;     // seconds that a user would notice
-constexpr double kMuch = 256e6;   // bytes that a user would miss
+constexpr double kLong = 0.1;    // seconds that a user would notice
+constexpr double kMuch = 256e6;  // bytes that a user would miss
+constexpr std::uint64_t kLittle = 1 << 20;
 constexpr int kMeasurements = 3;  // of short times, before they are believed
 
 std::uint64_t number_in(const char* path) {
@@ -108,7 +109,8 @@ std::string UpdateGovernor::announcement() {
 }
 
 double UpdateGovernor::allowed() const {
-  return options_.time_share > 0 ? std::max(options_.time_share * step_seconds_, options_.trifle) : 0;
+  const double trifle = options_.trifle * (bytes_ < kLittle ? 3 : 1);
+  return options_.time_share > 0 ? std::max(options_.time_share * step_seconds_, trifle) : 0;
 }
 
 void UpdateGovernor::kept(const record::UpdateCost& cost) {

@@ -21,9 +21,11 @@
 namespace nanquest {
 
 struct GovernorOptions {
-  int keep_steps = 2;          ///< 0: values are never kept
-  double time_share = 0.01;    ///< share of a step's time for recording its update; 0: never recorded
-  double trifle = 100e-6;      ///< seconds that are always allowed, whatever share of a step they are
+  int keep_steps = 2;        ///< 0: values are never kept
+  double time_share = 0.01;  ///< share of a step's time for recording its update; 0: never recorded
+  double trifle =
+      100e-6;  ///< seconds that are always allowed, whatever share of a step they are; three times
+               ///< that if less than a MB is overwritten, where most of it is a busy machine's
   double memory_share = 0.25;  ///< share of the memory that is free when the first values are kept
   int seldom = 64;             ///< if fewer than one step in this many could be kept, none is
 };
