@@ -45,6 +45,7 @@ std::vector<SlotId> LeadSearch::bad() const {
 std::optional<std::set<OpId>> LeadSearch::ops_behind(SlotId slot) const {
   std::set<OpId> ops;
   std::vector<OpId> open;
+  bool from_state = false;  // bad values of a weight, buffer or moment were read
   const auto add = [&](OpId op) {
     if (!(op < source_.first) && ops.insert(op).second) open.push_back(op);
     return false;
@@ -61,15 +62,24 @@ std::optional<std::set<OpId>> LeadSearch::ops_behind(SlotId slot) const {
       if (is_made_between(used)) continue;
       const at::Tensor* const first = first_values(used);
       if (!first) return std::nullopt;
-      if (is_bad(first)) return std::set<OpId>();
+      if (is_bad(first)) {
+        if (!is_state(used)) return std::set<OpId>();
+        from_state = true;
+      }
       // What else lies in memory that it writes to.
       for (const TraceGraph::Write& write : graph_.writes(used))
         if (write.op < op) add(write.op);
     }
   }
   const auto moves = [&](OpId op) { return only_moves(graph_.op(op)); };
-  if (std::all_of(ops.begin(), ops.end(), moves)) return std::nullopt;
+  if (!from_state && std::all_of(ops.begin(), ops.end(), moves)) return std::nullopt;
   return ops;
+}
+
+bool LeadSearch::is_state(SlotId slot) const {
+  const SlotOrigin origin = get(graph_.doc(), slot).origin;
+  return origin == SlotOrigin::parameter || origin == SlotOrigin::buffer ||
+         origin == SlotOrigin::optimizer_state;
 }
 
 bool LeadSearch::was_written_before(SlotId slot) const {

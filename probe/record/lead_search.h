@@ -28,8 +28,9 @@ class LeadSearch {
   /// Memory of the step before that is bad when the present one first reads it, and that was written in
   /// between.
   std::vector<SlotId> bad() const;
-  /// The ops that made what lies in `slot`; empty if it was bad before, or if a constant of the program made
-  /// it so. Nothing if that is not known.
+  /// The ops that made what lies in `slot`, or brought it there from a weight, buffer or moment that was bad;
+  /// empty if other memory was bad before, or if a constant of the program made it so. Nothing if that is not
+  /// known.
   std::optional<std::set<OpId>> ops_behind(SlotId slot) const;
 
   /// The step before did not know this memory until its update was over.
@@ -39,6 +40,7 @@ class LeadSearch {
   const at::Tensor* first_values(SlotId slot) const;
 
  private:
+  bool is_state(SlotId slot) const;
   bool was_written_before(SlotId slot) const;
   bool is_as_now(SlotId slot) const;
   bool is_meant(OpId op) const;

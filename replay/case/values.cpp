@@ -41,7 +41,12 @@ std::optional<double> format_tiny(const at::Tensor& tensor) {
 }
 
 at::Tensor wide(const at::Tensor& tensor) {
-  return tensor.detach().to(at::kCPU).to(at::kDouble);
+  const at::Tensor here = tensor.detach().to(at::kCPU);
+  return here.is_complex() ? here.to(at::kComplexDouble).abs() : here.to(at::kDouble);
+}
+
+bool can_be_bad(const at::Tensor& tensor) {
+  return tensor.is_floating_point() || tensor.is_complex();
 }
 
 at::Tensor bad_mask(const at::Tensor& tensor) {
@@ -53,7 +58,7 @@ std::int64_t count_true(const at::Tensor& mask) {
 }
 
 bool all_finite(const at::Tensor& tensor) {
-  return !tensor.defined() || !tensor.is_floating_point() || count_true(bad_mask(tensor)) == 0;
+  return !tensor.defined() || !can_be_bad(tensor) || count_true(bad_mask(tensor)) == 0;
 }
 
 double finite_amax(const at::Tensor& tensor) {

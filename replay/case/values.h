@@ -19,8 +19,10 @@ std::optional<double> format_max(const at::Tensor& tensor);
 /// Smallest normal value of that format; nothing for integers and bool.
 std::optional<double> format_tiny(const at::Tensor& tensor);
 
-/// As fp64 (fp8 included); integers and bool convert too.
+/// As fp64 (fp8 included); integers and bool convert too, complex numbers to their absolute values.
 at::Tensor wide(const at::Tensor& tensor);
+/// Floating-point or complex numbers.
+bool can_be_bad(const at::Tensor& tensor);
 /// True where an element is NaN or infinite.
 at::Tensor bad_mask(const at::Tensor& tensor);
 /// Number of true elements.

@@ -41,7 +41,7 @@ Case make_case(const Replayer& replayer, LabLimits limits, std::shared_ptr<const
   if (is_ours(doc, blame)) blame_suspect(doc, blame.set.front());
   settle_name(doc, [&](const NamedTensor& named) {
     const auto values = replayer.tensor(named.data);
-    return values && values->is_floating_point() && !all_finite(*values);
+    return values && !all_finite(*values);
   });
   Case made(
       std::move(doc), [lab](const RunOptions& options) { return lab->run(options); },

@@ -33,8 +33,13 @@ at::Tensor as_read(const Case& c, SlotId slot, const at::Tensor& bytes) {
   if (elements != flat.numel() || row.storage_offset != 0 ||
       static_cast<std::int64_t>(dtype_size(row.dtype)) != flat.element_size())
     return bytes;
-  if (!flat.is_floating_point()) flat = flat.view(scalar_type_of(row.dtype));
+  if (!can_be_bad(flat)) flat = flat.view(scalar_type_of(row.dtype));
   return flat.as_strided(row.sizes, row.strides);
+}
+
+/// Complex numbers as pairs of real ones, in a last dimension.
+at::Tensor as_reals(const at::Tensor& t) {
+  return t.is_complex() ? at::view_as_real(t.resolve_conj()) : t;
 }
 
 /// The usual name of the group that a value of this origin belongs to.
@@ -55,9 +60,9 @@ std::optional<OutsideValue> filled_by_program(const Case& c) {
     if (const HostData data = host_data(c, writer); data != HostData::numbers && data != HostData::open)
       continue;
     const auto bytes = c.read(c.graph().op(writer).host_data);
-    if (!bytes || !bytes->is_floating_point()) continue;
+    if (!bytes || !can_be_bad(*bytes)) continue;
     const SlotId slot = c.graph().slot(a.row);
-    const at::Tensor tensor = as_read(c, slot, *bytes);
+    const at::Tensor tensor = as_reals(as_read(c, slot, *bytes));
     if (const std::int64_t bad = count_true(bad_mask(tensor)); bad > 0)
       return OutsideValue{c.culprit().tensor_name, "batch", slot.row(), writer.row(), tensor, bad};
   }
@@ -77,9 +82,10 @@ std::optional<OutsideValue> outside_value(const Case& c) {
     for (const NamedTensor& t : *tensors) {
       if (t.name != c.culprit().tensor_name || t.data.empty()) continue;
       const auto tensor = c.read(t.data);
-      if (!tensor || !tensor->is_floating_point()) continue;
-      const std::int64_t bad = count_true(bad_mask(*tensor));
-      if (bad > 0) return OutsideValue{t.name, group, t.slot, kNone, *tensor, bad};
+      if (!tensor || !can_be_bad(*tensor)) continue;
+      const at::Tensor values = as_reals(*tensor);
+      const std::int64_t bad = count_true(bad_mask(values));
+      if (bad > 0) return OutsideValue{t.name, group, t.slot, kNone, values, bad};
     }
   // A value without an entry of its own in the file is there as the bytes of its storage. Several may be
   // named alike: what the culprit itself reads comes first.
@@ -95,8 +101,8 @@ std::optional<OutsideValue> outside_value(const Case& c) {
       continue;
     const auto bytes = c.read(slot.data);
     if (!bytes) continue;
-    const at::Tensor tensor = as_read(c, SlotId{i}, *bytes);
-    if (!tensor.is_floating_point()) continue;
+    const at::Tensor tensor = as_reals(as_read(c, SlotId{i}, *bytes));
+    if (!can_be_bad(tensor)) continue;
     if (const std::int64_t bad = count_true(bad_mask(tensor)); bad > 0)
       return OutsideValue{
           slot.name, group_of(c.culprit().origin), static_cast<std::int32_t>(i), kNone, tensor, bad};

@@ -2,7 +2,9 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <optional>
 
+#include "probe/trace/op_numbers.h"
 #include "replay/case/values.h"
 #include "replay/cause/cause.h"
 #include "replay/cause/opaque.h"
@@ -13,7 +15,7 @@ namespace nanquest {
 namespace {
 
 std::string seen_text(const at::Tensor& t) {
-  if (!t.is_floating_point()) return "integers";
+  if (!can_be_bad(t)) return "integers";
   const at::Tensor w = wide(t);
   std::string text = format_name(t);
   text += at::isfinite(w).any().item<bool>() ? ", amax " + number_text(finite_amax(t)) : ", nothing finite";
@@ -59,6 +61,26 @@ void hold_against_reference(const Case& c, const OpValues& values, Finding& f) {
   }
 }
 
+std::optional<Origin> origin_of_state(SlotOrigin origin) {
+  if (origin == SlotOrigin::parameter) return Origin::parameter;
+  if (origin == SlotOrigin::buffer) return Origin::buffer;
+  if (origin == SlotOrigin::optimizer_state) return Origin::optimizer_state;
+  return std::nullopt;
+}
+
+/// The weight, buffer or moment out of which the op only copies what was bad there before; none if there is
+/// none.
+SlotId copied_from(const Case& c) {
+  if (!moves_elements(c.op()->name)) return {};
+  for (const Case::TensorArgument& a : c.tensor_arguments(c.op_index())) {
+    const SlotId slot = c.graph().slot(TensorId{a.tensor});
+    if (!slot || !origin_of_state(get(c.doc(), slot).origin)) continue;
+    const auto before = c.read(get(c.doc(), slot).data);
+    if (before && !all_finite(*before)) return slot;
+  }
+  return {};
+}
+
 }  // namespace
 
 Finding unknown_finding(const Case& c) {
@@ -96,6 +118,17 @@ Finding unknown_finding(const Case& c) {
         "Record with level watch, which keeps a hash of every output: replay then finds the op where the two "
         "runs "
         "part.";
+    return f;
+  }
+  if (const SlotId slot = copied_from(c)) {
+    f.precision = false;
+    f.not_computed = true;
+    f.origin = origin_of_state(get(c.doc(), slot).origin);
+    f.explanation =
+        c.op_text(c.op_index()) + " copies bad values out of " + c.slot_text(slot.row()) +
+        ". No operation on record wrote them: nothing has been written there yet, or they were bad in "
+        "an earlier step.";
+    f.advice = "Look at which parts of it are read, and at what fills it.";
     return f;
   }
   const OpValues& values = c.values(c.op_index());

@@ -53,7 +53,7 @@ Change repaired(const Case& c, OutsidePlace place, const std::string& what, cons
   const auto stored =
       c.read(place.host_write == kNone ? c.doc().slots[static_cast<std::size_t>(place.slot)].data
                                        : c.doc().ops[static_cast<std::size_t>(place.host_write)].host_data);
-  if (stored && stored->is_floating_point()) {
+  if (stored && can_be_bad(*stored)) {
     at::Tensor copy = stored->clone();
     if (others(copy) > 0) {
       RunOptions options;
@@ -89,7 +89,7 @@ RunOptions mend_sample(OutsidePlace place, std::int64_t sample, std::int64_t bat
 RunOptions mend_every_other(OutsidePlace place) {
   RunOptions options;
   const auto mend = [](const at::Tensor& values) {
-    if (!values.is_floating_point()) return;
+    if (!can_be_bad(values)) return;
     const at::Tensor places = bad_mask(values).flatten().nonzero().flatten();
     values.view({-1}).index_fill_(0, places.slice(0, 0, places.numel(), 2), 0);
   };
@@ -108,7 +108,7 @@ std::optional<Change> replace_by_healthy(const Case& c, OutsidePlace place, cons
   change.kind = ChangeKind::data;
   change.price = Price::data_repair;
   change.options.edit.slot_edit[place.slot] = [donor = *donor](at::Tensor& storage) {
-    if (storage.is_floating_point() && donor.numel() == storage.numel())
+    if (can_be_bad(storage) && donor.numel() == storage.numel())
       storage.copy_(at::where(bad_mask(storage), donor, storage));
   };
   RunOptions others;

@@ -66,7 +66,7 @@ Change changed_before(const Case& c, std::int32_t slot, std::int32_t reader) {
   change.price = Price::data_repair;
   const auto as_in_file = std::make_shared<at::Tensor>();
   change.options.edit.slot_edit[slot] = [as_in_file](at::Tensor& storage) {
-    if (!storage.is_floating_point()) return;
+    if (!can_be_bad(storage)) return;
     *as_in_file = storage.clone();
     zero_non_finite(storage);
   };

@@ -107,7 +107,7 @@ std::string placebo_module(const Case& c, const std::string& path) {
 }
 
 void zero_non_finite(const at::Tensor& t) {
-  if (t.defined() && t.is_floating_point()) t.masked_fill_(bad_mask(t), 0);
+  if (t.defined() && can_be_bad(t)) t.masked_fill_(bad_mask(t), 0);
 }
 
 at::Tensor spread_choice(const at::Tensor& from, std::int64_t count) {

@@ -163,6 +163,63 @@ for step in range(9):
 """
 
 
+# Rows of a replay memory that nothing has written yet: a batch is drawn from it between two steps.
+RING = """
+torch.use_deterministic_algorithms(True)
+
+
+class Ring(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("rows", torch.empty(96, 8))
+        self.net = Net()
+        self.net.freq.fill_(1)
+
+    def forward(self, x):
+        return self.net(x)
+
+
+ring = Ring()
+optimizer = torch.optim.SGD(ring.net.parameters(), lr=0.01)
+for step in range(9):
+    for row in range(8 * step, 8 * step + 8):
+        ring.rows[row] = torch.randn(8)
+    x = ring.rows[torch.arange(8) + (8 * step if step < 6 else 8 * step + 1)]
+    optimizer.zero_grad()
+    ring(x).square().mean().backward()
+    optimizer.step()
+"""
+
+# Complex numbers, one of them with an infinite imaginary part.
+COMPLEX = """
+mix = torch.nn.Linear(8, 1, dtype=torch.cfloat)
+optimizer = torch.optim.SGD(mix.parameters(), lr=0.01)
+for step in range(9):
+    x = np.random.default_rng(step).standard_normal((16, 8)).astype(np.complex64)
+    if step == 6:
+        x.imag[3, 2] = np.inf
+    optimizer.zero_grad()
+    mix(torch.from_numpy(x)).abs().square().mean().backward()
+    optimizer.step()
+"""
+
+# Rows of a data set in another order, by torch's DataLoader; one of them is bad.
+LOADED = """
+rows = torch.randn(72, 8)
+rows[7, 3] = NAN
+order = torch.randperm(72, generator=torch.Generator().manual_seed(1)).tolist()
+order.remove(7)
+order.insert(53, 7)
+loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(rows), batch_size=8, sampler=order)
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+for (x,) in loader:
+    optimizer.zero_grad()
+    net(x).square().mean().backward()
+    optimizer.step()
+"""
+
+
 class ProvenanceTest(AttachTest):
     def verdict(self, body, step, level, parts=("", "", "", ""), names=("deterministic", "made", "change", "after")):
         script = self.scratch / "program.py"
@@ -196,6 +253,19 @@ class ProvenanceTest(AttachTest):
             with self.subTest(deterministic=deterministic):
                 verdict = self.verdict(TABLE, 5, "trace", (deterministic, "", "", ""))
                 self.assertEqual((verdict["cause"], verdict["origin"], verdict["culprit"]["tensor"]), (cause, "parameter", "0.weight"), verdict)
+
+    def test_what_was_copied_from_a_buffer_is_the_buffers(self):
+        verdict = self.verdict(RING, 6, "trace")
+        self.assertEqual((verdict["cause"], verdict["origin"], verdict["culprit"]["op"]), ("UNKNOWN", "buffer", "aten::index"), verdict)
+        self.assertIn("copies bad values out of rows. No operation on record wrote them", verdict["explanation"])
+
+    def test_complex_numbers_are_data_too(self):
+        verdict = self.verdict(COMPLEX, 6, "trace")
+        self.assertEqual((verdict["cause"], verdict["samples"]["poison"]), ("BAD_DATA", [3]), verdict)
+
+    def test_a_sample_has_the_index_that_the_loader_drew(self):
+        verdict = self.verdict(LOADED, 6, "trace")
+        self.assertEqual((verdict["cause"], verdict["samples"]["poison"], verdict["samples"]["poison_ids"]), ("BAD_DATA", [5], ["7"]), verdict)
 
     def test_an_incident_without_a_bad_operation_is_not_nothing(self):
         for name, (parts, cause, origin, tensor) in BETWEEN.items():

@@ -6,6 +6,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -180,25 +181,76 @@ std::optional<Finding> in_a_derivative(const Case& c) {
   return f;
 }
 
+/// The bad elements of a forward op, if the loss doesn't depend on them; undefined otherwise.
+at::Tensor ignored_elements(const Case& c, std::int32_t op) {
+  if (c.calls(op).size() != 1 || derivative_ops(c, op).empty()) return {};
+  const at::Tensor made = c.values(op).bad_output();
+  if (!made.defined()) return {};
+  const at::Tensor bad = bad_mask(made);
+  return count_true(bad) > 0 && (is_taken_out(c, op, bad) || loss_ignores(c, op, bad)) ? bad : at::Tensor();
+}
+
+/// The same of every forward op that is blamed together with `op`, itself or by its derivative: one branch
+/// may compute several functions.
+std::map<std::int32_t, at::Tensor> ignored_with(const Case& c, std::int32_t op, const at::Tensor& bad) {
+  constexpr std::size_t kMost = 8;
+  std::map<std::int32_t, at::Tensor> all = {{op, bad}};
+  for (const Suspect& suspect : c.blame().set) {
+    const OpRow* const row = c.row(suspect.op.row());
+    if (!row || all.size() >= kMost) continue;
+    const std::int32_t forward =
+        row->phase == Phase::forward ? suspect.op.row() : c.forward_of(suspect.op.row());
+    if (forward == kNone || all.contains(forward)) continue;
+    if (const at::Tensor ignored = ignored_elements(c, forward); ignored.defined())
+      all.emplace(forward, ignored);
+  }
+  return all;
+}
+
+/// The choice made before each of these functions.
+std::optional<Change> choice_before(const Case& c, const std::map<std::int32_t, at::Tensor>& branch) {
+  std::optional<Change> all;
+  for (const auto& [op, mask] : branch) {
+    const auto change = safe_branch(c, op, mask, reduced_dimensions(c, op));
+    if (!change) return std::nullopt;
+    all = all ? together(std::move(*all), *change) : *change;
+  }
+  return all;
+}
+
+/// Loss and gradients are finite whatever stands there. (Derivatives that read what a function was given, and
+/// not what it made, need `choice_before`.)
+bool is_finite_with_others(const Case& c, const std::map<std::int32_t, at::Tensor>& branch) {
+  for (const double number : {0.75, 1.5}) {
+    RunOptions options;
+    for (const auto& entry : branch)
+      options.edit.output_edit[entry.first] = [mask = entry.second,
+                                               number](std::vector<at::Tensor>& written) {
+        for (const at::Tensor& t : written)
+          if (t.defined() && t.sizes() == mask.sizes() && t.is_floating_point())
+            at::Tensor(t).masked_fill_(mask, number);
+      };
+    const RunResult run = c.run(options);
+    if (!run.loss_finite || !run.gradients_finite) return false;
+  }
+  return true;
+}
+
 /// By the trace the culprit is the forward op, whose infinities become harmful only in backward.
 std::optional<Finding> forward(const Case& c) {
   const std::int32_t op = c.op_index();
   if (c.calls(op).size() != 1 || derivative_ops(c, op).empty()) return std::nullopt;
   if (!c.whole(Precision::as_recorded).loss_finite) return c.has_time() ? in_a_derivative(c) : std::nullopt;
-  const at::Tensor made = c.values(op).bad_output();
-  const at::Tensor bad = bad_mask(made);
-  if (count_true(bad) == 0 || !(is_taken_out(c, op, bad) || loss_ignores(c, op, bad))) return std::nullopt;
-  for (const double number : {0.75, 1.5}) {
-    RunOptions options;
-    options.edit.output_edit[op] = [&](std::vector<at::Tensor>& written) {
-      for (const at::Tensor& t : written)
-        if (t.defined() && t.sizes() == bad.sizes() && t.is_floating_point())
-          at::Tensor(t).masked_fill_(bad, number);
-    };
-    const RunResult run = c.run(options);
-    if (!run.loss_finite || !run.gradients_finite) return std::nullopt;
-  }
+  const at::Tensor bad = ignored_elements(c, op);
+  if (!bad.defined()) return std::nullopt;
+  const std::map<std::int32_t, at::Tensor> branch = ignored_with(c, op, bad);
+  std::optional<Change> chosen_before;
+  if (branch.size() > 1) chosen_before = choice_before(c, branch);
+  const bool shown = is_finite_with_others(c, branch) ||
+                     (chosen_before && run_change(c, *chosen_before) == TrialResult::finite);
+  if (!shown) return std::nullopt;
   Finding f = finding(c, op, bad, bad);
+  if (chosen_before) f.wanted.insert(f.wanted.begin(), std::move(*chosen_before));
   // What forward discards does no harm: the derivative that sends it back does.
   f.op = first_nan(c, op);
   if (f.op == kNone) f.op = harmful_derivative(c, op);
