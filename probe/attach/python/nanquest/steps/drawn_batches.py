@@ -23,7 +23,7 @@ def label(dataset) -> str:
     """The name of a data set beside its indices: "Rows[240]"."""
     try:
         return f"{type(dataset).__name__}[{len(dataset)}]"
-    except Exception:  # __len__ is the program's
+    except Exception:  # noqa: BLE001 (__len__ is the program's)
         return type(dataset).__name__
 
 
@@ -126,7 +126,7 @@ class Drawing:
     def _safely(self, what, *arguments) -> None:
         try:
             what(*arguments)
-        except Exception:
+        except Exception:  # noqa: BLE001 (the program must go on)
             self._broken = True
 
     def _notes(self, iterator, index) -> None:
