@@ -152,10 +152,7 @@ def _place(stack: list) -> str:
 def _in_words(document: dict) -> list:
     verdict = document["verdict"]
     if not document["incident"] and document["incidents"]:
-        return [
-            f"{document['incidents']} incident{'s' * (document['incidents'] > 1)} without a file",
-            *document["without_file"],
-        ]
+        return [f"{document['incidents']} incident{'s' * (document['incidents'] > 1)} without a file", *document["without_file"]]
     if not document["incident"]:
         return [f"no incident in {shorter(document['run'])}"]
     if not verdict:
