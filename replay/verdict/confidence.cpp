@@ -48,11 +48,18 @@ double same_event(const Verdict& v) {
   return agreement == Agreement::bit_for_bit ? 1 : agreement == Agreement::within_bounds ? 0.5 : 0;
 }
 
+bool is_data_or_state(Origin origin) {
+  return origin == Origin::input || origin == Origin::parameter || origin == Origin::buffer ||
+         origin == Origin::optimizer_state;
+}
+
 /// Whether the step itself shows what made the value. A bad value that came with the batch or the state has a
 /// history that is not on record.
 double in_step(const Verdict& v, const Claim* claim) {
   const Label cause = meant_cause(v);
-  if (cause != Label::bad_data && cause != Label::bad_state) return 1;
+  const bool came = cause == Label::bad_data || cause == Label::bad_state ||
+                    (cause == Label::uninitialized && is_data_or_state(v.origin));
+  if (!came) return 1;
   return claim && claim->depth && *claim->depth >= Depth::source ? 1 : 0;
 }
 
@@ -104,11 +111,6 @@ std::string experiment(const Verdict& v) {
     tried = true;
   }
   return tried ? "" : (v.culprit.op.empty() ? "the step" : v.culprit.op) + " computed in fp64";
-}
-
-bool is_data_or_state(Origin origin) {
-  return origin == Origin::input || origin == Origin::parameter || origin == Origin::buffer ||
-         origin == Origin::optimizer_state;
 }
 
 void leave_open(Verdict& v) {

@@ -67,7 +67,6 @@ train(net, 0, 3)
 
 # (program, its parts, the step of the incident, …). NumPy leaves no trace in the record.
 OPEN = {
-    "never_written": (RESUMED, ("True", "empty_net()", "", ""), 6, ("UNINITIALIZED", "BAD_STATE")),
     "nobody_knows": (FIRST, ("False", "Net()", "", "net.freq.numpy()[:] = NAN"), 0, ("BAD_STATE", "UNINITIALIZED")),
 }
 SHOWN = {
@@ -240,6 +239,10 @@ class ProvenanceTest(AttachTest):
                     self.assertEqual((verdict["cause"], verdict["likely"]["cause"]), ("UNKNOWN", claimed[0]), verdict)
                     self.assertEqual([claim["cause"] for claim in verdict["claims"]], [*claimed], verdict)
                     self.assertEqual((verdict["origin"], verdict["culprit"]["tensor"]), ("buffer", "freq"), verdict)
+
+    def test_what_holds_nothing_but_the_fill_of_new_memory_was_never_written(self):
+        verdict = self.verdict(RESUMED, 6, "trace", ("True", "empty_net()", "", ""))
+        self.assertEqual((verdict["cause"], verdict["origin"], verdict["culprit"]["tensor"]), ("UNINITIALIZED", "buffer", "freq"), verdict)
 
     def test_what_was_loaded_or_used_before_is_a_bad_state(self):
         for name, (program, parts, step, tensor) in SHOWN.items():

@@ -120,7 +120,8 @@ std::optional<Finding> left_unwritten(const Case& c) {
 }
 
 /// A weight or buffer of which nothing shows that it was ever written, and whose bad elements have the bits
-/// with which deterministic mode fills new memory. A NaN of the program's own has the same.
+/// with which deterministic mode fills new memory. A NaN of the program's own has the same; but a program
+/// seldom writes nothing else.
 std::optional<Finding> never_set(const Case& c) {
   const auto mode = c.doc().environment.find("deterministic_algorithms");
   if (mode == c.doc().environment.end() || mode->second != "true") return std::nullopt;
@@ -135,15 +136,18 @@ std::optional<Finding> never_set(const Case& c) {
   f.source = "the bits of its values: those with which deterministic mode fills new memory";
   f.evidence.push_back(
       {"elements of " + value->name + " that hold the fill of new memory", bad_text(value->tensor)});
-  f.explanation = value->name + " (" + value->group + ") has perhaps never been given a value: it holds " +
-                  bad_text(value->tensor) + ", the NaN with which deterministic mode fills new memory." +
-                  from.known;
+  const bool all = value->bad == value->tensor.numel() && value->bad > 1;
+  f.explanation = value->name + " (" + value->group + ") has " + (all ? "" : "perhaps ") +
+                  "never been given a value: it holds " + bad_text(value->tensor) +
+                  ", the NaN with which deterministic mode fills new memory." + from.known;
   f.advice =
       "Give " + value->name +
       " a value after the model is made (to_empty and torch.empty give none; what is not persistent is in no "
       "checkpoint).";
-  f.doubt = "a NaN that the program wrote there itself has the same bits";
-  f.rival = Label::bad_state;
+  if (!all) {
+    f.doubt = "a NaN that the program wrote there itself has the same bits";
+    f.rival = Label::bad_state;
+  }
   if (value->slot != kNone) f.wanted.push_back(replace_non_finite(c, {value->slot}, value->name));
   return f;
 }

@@ -181,9 +181,17 @@ std::optional<Finding> in_a_derivative(const Case& c) {
   return f;
 }
 
+/// The first op of backward that makes NaN, where forward throws away all that is bad; kNone if there is
+/// none.
+std::int32_t first_of_backward(const Case& c) {
+  for (const OpId op : c.graph().ops())
+    if (c.graph().op(op).phase == Phase::backward && c.graph().written_counts(op).nan > 0) return op.row();
+  return kNone;
+}
+
 /// The bad elements of a forward op, if the loss doesn't depend on them; undefined otherwise.
 at::Tensor ignored_elements(const Case& c, std::int32_t op) {
-  if (c.calls(op).size() != 1 || derivative_ops(c, op).empty()) return {};
+  if (c.calls(op).size() != 1) return {};
   const at::Tensor made = c.values(op).bad_output();
   if (!made.defined()) return {};
   const at::Tensor bad = bad_mask(made);
@@ -239,8 +247,9 @@ bool is_finite_with_others(const Case& c, const std::map<std::int32_t, at::Tenso
 /// By the trace the culprit is the forward op, whose infinities become harmful only in backward.
 std::optional<Finding> forward(const Case& c) {
   const std::int32_t op = c.op_index();
-  if (c.calls(op).size() != 1 || derivative_ops(c, op).empty()) return std::nullopt;
-  if (!c.whole(Precision::as_recorded).loss_finite) return c.has_time() ? in_a_derivative(c) : std::nullopt;
+  const bool differentiated = c.calls(op).size() == 1 && !derivative_ops(c, op).empty();
+  if (!c.whole(Precision::as_recorded).loss_finite)
+    return differentiated && c.has_time() ? in_a_derivative(c) : std::nullopt;
   const at::Tensor bad = ignored_elements(c, op);
   if (!bad.defined()) return std::nullopt;
   const std::map<std::int32_t, at::Tensor> branch = ignored_with(c, op, bad);
@@ -254,6 +263,7 @@ std::optional<Finding> forward(const Case& c) {
   // What forward discards does no harm: the derivative that sends it back does.
   f.op = first_nan(c, op);
   if (f.op == kNone) f.op = harmful_derivative(c, op);
+  if (f.op == kNone) f.op = first_of_backward(c);  // of what was computed from it
   if (f.op != kNone) f.phase = Phase::backward;
   return f;
 }

@@ -78,7 +78,7 @@ def played(options, folder, name):
     environment = programs.environment()
     if options.packages:
         environment["PYTHONPATH"] += os.pathsep + str(options.packages.resolve())
-    command = [sys.executable, "-m", "nanquest", "run", "--level", options.level, "--run-dir", out / "run", "--", sys.executable, folder / name]
+    command = [sys.executable, "-m", "nanquest", "run", "--level", options.level, "--run-dir", out / "run", "--", sys.executable, folder / pathlib.Path(name).name]
     with open(out / "said.txt", "w") as said:
         try:
             subprocess.run(command, cwd=out, stdout=said, stderr=said, env=environment, timeout=options.seconds, check=False)
