@@ -17,6 +17,7 @@ struct Update {
   at::Tensor scale = {},
              found_inf = {};  ///< where a device holds these two: read together with the gradients
   bool takes_word = false;    ///< the optimizer can leave this update out on the device (GateWord)
+  std::vector<at::Tensor> gradients_to_come = {};  ///< of other optimizers that update before the next pass
 };
 
 /// Places of the numbers that a look reads beside the gradients.

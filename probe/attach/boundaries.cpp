@@ -1,6 +1,8 @@
 // Where a step begins and ends. The gate before its update: gate.cpp.
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "probe/attach/session.h"
@@ -53,7 +55,6 @@ StepAnswer AttachSession::before_update(const Update& update, const Weights& wei
       targets_.are_held(weights.tensors);
     }
     machine_.update_begins(weights.numbers, gradients_follow);
-    ++trace_.updates;
     hear(Hear::earlier);
     // Ops after the program wrote a weight itself get their phase from their data (settle_phases).
     if (machine_.stage() != by_hand) (void)set_phase(Phase::optimizer);
@@ -93,7 +94,7 @@ bool AttachSession::update_is_at_risk() {
   return rounds_->has_room(bytes, device);
 }
 
-void AttachSession::pass_gate(StepAnswer& answer, bool rate_is_finite, bool later) {
+void AttachSession::pass_gate(StepAnswer& answer, const Update& update, bool later) {
   const bool at_risk = !later && update_is_at_risk();
   if (later) risk_.passed();  // nothing on the host has changed, and its gradients are not measured yet
   if (trace_.watched) {
@@ -110,8 +111,11 @@ void AttachSession::pass_gate(StepAnswer& answer, bool rate_is_finite, bool late
     // With such a learning rate every weight is lost: record the update, whatever it costs. So must it be
     // where another optimizer's gate comes after it and will fail: without it nothing would be on record
     // there.
-    const bool another_fails = trace_.updates < updates_of_a_step_ && tensors_.other_gradient_is_bad();
-    const bool asked = options_.record_steps.count(step()) > 0 || !rate_is_finite || at_risk || another_fails;
+    const bool another_fails =
+        std::any_of(update.gradients_to_come.begin(), update.gradients_to_come.end(),
+                    [](const at::Tensor& gradient) { return gradient.is_cpu() && !all_finite(gradient); });
+    const bool asked =
+        options_.record_steps.count(step()) > 0 || !std::isfinite(update.lr) || at_risk || another_fails;
     at::Device device = at::kCPU;
     const std::uint64_t bytes = tensors_.bytes_of_update(device);
     trace_.keeps = rounds_->begin_update(bytes, device, asked, /*hold=*/later);

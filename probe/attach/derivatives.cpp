@@ -19,9 +19,9 @@ void Derivatives::taken(std::int64_t lane, const std::vector<at::Tensor>& weight
   Last last{lane, {}, {}, {}, accumulated, ops_so_far};
   for (const at::Tensor& weight : weights)
     if (is_plain(weight))
-      last.weights.push_back(
-          {weight.storage().unsafeGetStorageImpl(), WeakTensor(weight),
-           lane == kOfModels ? c10::Storage() : weight.storage(), weight.scalar_type(), weight.sizes().vec()});
+      last.weights.push_back({weight.storage().unsafeGetStorageImpl(), WeakTensor(weight),
+                              lane == kOfModels ? c10::Storage() : weight.storage(), weight.scalar_type(),
+                              weight.sizes().vec()});
   for (const Weight& weight : last.weights) last.memory.insert(weight.memory);
   for (const at::Tensor& gradient : gradients)
     if (gradient.defined() && is_plain(gradient)) last.gradients.emplace_back(gradient);

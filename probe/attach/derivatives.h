@@ -1,14 +1,15 @@
-/// Derivatives: what a program without an optimizer has differentiated by, and whether it has put other weights
-/// in their place since.
+/// Derivatives: what a program without an optimizer has differentiated by, and whether it has put other
+/// weights in their place since.
 ///
-/// Such a program writes to its weights in place (AttachSession::hand_written), or it computes new weights from
-/// the gradients and goes on with these. The second leaves no op to know it by. What the next derivative is
-/// taken by shows it: other memory of the same sizes, computed from the last gradients. Inputs that are new in
-/// each pass (an adversarial example, a point of a curve) look alike, but nothing leads to them from a gradient.
+/// Such a program writes to its weights in place (AttachSession::hand_written), or it computes new weights
+/// from the gradients and goes on with these. The second leaves no op to know it by. What the next derivative
+/// is taken by shows it: other memory of the same sizes, computed from the last gradients. Inputs that are
+/// new in each pass (an adversarial example, a point of a curve) look alike, but nothing leads to them from a
+/// gradient.
 ///
-/// Several groups of weights may take turns; each is a lane, by a number of its own, and kOfModels stands for the
-/// weights of modules. Other weights are kept alive until their update is known: only there their names lead to
-/// what the step has read.
+/// Several groups of weights may take turns; each is a lane, by a number of its own, and kOfModels stands for
+/// the weights of modules. Other weights are kept alive until their update is known: only there their names
+/// lead to what the step has read.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -28,8 +29,8 @@ class Derivatives {
  public:
   /// The gradients of these weights have been computed, by ops before `ops_so_far` of the running step.
   /// `accumulated`: they were added to .grad.
-  void taken(std::int64_t lane, const std::vector<at::Tensor>& weights, const std::vector<at::Tensor>& gradients,
-             bool accumulated, std::size_t ops_so_far);
+  void taken(std::int64_t lane, const std::vector<at::Tensor>& weights,
+             const std::vector<at::Tensor>& gradients, bool accumulated, std::size_t ops_so_far);
   /// What was taken last has had its update.
   void forget() { last_.reset(); }
   /// Whose turn the update is, for StepCounter.

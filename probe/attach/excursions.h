@@ -24,9 +24,7 @@ class Excursions {
       : on_(options.on_spike), files_allowed_(options.probe.max_incidents) {}
 
   /// Whether a step is outside its band and something follows from that.
-  bool heeds(const BandNews& news) const {
-    return on_ != AttachOptions::OnSpike::off && news.outside();
-  }
+  bool heeds(const BandNews& news) const { return on_ != AttachOptions::OnSpike::off && news.outside(); }
   /// Whether the update of such a step is left out.
   bool skips() const { return on_ == AttachOptions::OnSpike::skip; }
   /// What there is to say of the first step of an excursion, or of a loss that does not come back. `tables`:

@@ -100,8 +100,9 @@ StepAnswer AttachSession::judge(const Update& update) {
       rounds_->healthy(now, tensors_.names(), batch_);
     }
     if (machine_.on_record() && later) trace_.outcome = rounds_->outcome(losses_.all(), gate_.parameters());
-    if (machine_.on_record() && !machine_.in_closure()) pass_gate(answer, std::isfinite(update.lr), later);
+    if (machine_.on_record() && !machine_.in_closure()) pass_gate(answer, update, later);
     if (machine_.in_closure()) losses_.clear();  // each evaluation is judged on its own
+    look.update.gradients_to_come.clear();       // kept alive until the gate only
     if (later) awaited_.push_back(std::move(look));
   });
   return answer;

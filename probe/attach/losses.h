@@ -19,8 +19,9 @@ class Losses {
   /// `scaled` was computed from `loss` by a loss scaler.
   void scaled(const at::Tensor& scaled, const at::Tensor& loss);
   /// Backward starts at `root`. `accumulates`: its gradients go into .grad. Otherwise (torch.autograd.grad)
-  /// it counts as the loss only if there is no other, and only the last one: a sampler takes thousands of such
-  /// gradients without ever updating a weight, at some of whose points the density is 0 and its log infinite.
+  /// it counts as the loss only if there is no other, and only the last one: a sampler takes thousands of
+  /// such gradients without ever updating a weight, at some of whose points the density is 0 and its log
+  /// infinite.
   void started(const at::Tensor& root, bool accumulates);
   void clear();
 

@@ -177,10 +177,12 @@ void put_back_update() {
 
 std::string before_update(double lr, double loss_scale, bool scale_overflow, const MaybeTensor& scale,
                           const MaybeTensor& found_inf, std::vector<at::Tensor> weights,
-                          std::vector<std::int64_t> numbers, bool gradients_follow, bool takes_word) {
+                          std::vector<std::int64_t> numbers, bool gradients_follow, bool takes_word,
+                          std::vector<at::Tensor> to_come) {
   if (!session()) return "";
   Update update = update_of(lr, loss_scale, scale_overflow, scale, found_inf);
   update.takes_word = takes_word;
+  update.gradients_to_come = std::move(to_come);
   return to_json(
       session()->before_update(update, {std::move(weights), std::move(numbers)}, gradients_follow));
 }
@@ -257,7 +259,7 @@ TORCH_LIBRARY(nanquest, m) {
   m.def("loaded(Tensor[] weights) -> ()", &Of<&AttachSession::loaded>::op);
   m.def(
       "before_update(float lr, float loss_scale, bool scale_overflow, Tensor? scale, Tensor? found_inf, "
-      "Tensor[] weights, int[] numbers, bool gradients_follow, bool takes_word=False) -> str",
+      "Tensor[] weights, int[] numbers, bool gradients_follow, bool takes_word, Tensor[] to_come) -> str",
       &before_update);
   m.def("gate_word() -> Tensor?", &gate_word);
   m.def("room_for_update(Tensor[] overwritten) -> str", &room_for_update);

@@ -25,8 +25,8 @@ struct AttachOptions {
   int tape = 0;  ///< at least this many steps stay in an unbroken record (probe/record/tape.h); 0 = none
   std::string tape_folder;  ///< folder for its large values, as files instead of memory; "": memory only
   std::set<std::int64_t> record_steps;  ///< steps that are saved, good or bad, as the level records them
-  int audit = 0;  ///< every so many steps one is watched and saved for an audit; 0 = none
-  bool forecast = false;                ///< report places that are about to leave their format's range
+  int audit = 0;               ///< every so many steps one is watched and saved for an audit; 0 = none
+  bool forecast = false;       ///< report places that are about to leave their format's range
   std::uint64_t max_disk = 0;  ///< bytes that files of this rank's steps may take together; 0 = no bound
   std::set<std::pair<std::string, std::string>> muted;  ///< op and module of culprits that are not reported
   int few_files_from = 0;  ///< from this many ranks on, only selected ranks write whole files; 0 = all write

@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <utility>
 
 namespace nanquest::attach {
 
@@ -43,9 +42,6 @@ void ProgramTensors::bind(const Weights& weights) {
     gate_.bind(index, weights.tensors[i]);
     history_.bind(index, weights.tensors[i]);
     bound_.push_back(index);
-    while (held_.size() <= index) held_.emplace_back(c10::intrusive_ptr<c10::TensorImpl>());
-    if (held_[index]._unsafe_get_target() != weights.tensors[i].unsafeGetTensorImpl())
-      held_[index] = c10::weak_intrusive_ptr<c10::TensorImpl>(weights.tensors[i].getIntrusivePtr());
   }
 }
 
@@ -67,20 +63,6 @@ std::uint64_t ProgramTensors::trained() const {
     for (const std::uint64_t word : {static_cast<std::uint64_t>(index), times_[index]})
       sum = (sum ^ word) * 0x100000001b3;
   return sum;
-}
-
-bool ProgramTensors::other_gradient_is_bad() const {
-  std::vector<bool> bound(held_.size());
-  for (const std::size_t index : bound_) bound[index] = true;
-  for (std::size_t i = 0; i < held_.size(); ++i) {
-    if (bound[i]) continue;
-    auto weight = held_[i].lock();
-    if (!weight) continue;
-    const at::Tensor gradient = at::Tensor(std::move(weight)).grad();
-    if (gradient.defined() && gradient.is_cpu() && !gradient.is_sparse() && !all_finite(gradient))
-      return true;
-  }
-  return false;
 }
 
 std::uint64_t ProgramTensors::bytes_of_update(at::Device& device) {

@@ -52,9 +52,6 @@ class ProgramTensors {
   bool is_weight(const c10::StorageImpl* memory) const {
     return memory && weight_memory_.count(memory) > 0 && names_.parameters.any_in(memory);
   }
-  /// Whether a weight that is not bound has a gradient in host memory that is not finite: another
-  /// optimizer's.
-  bool other_gradient_is_bad() const;
   /// Devices of the weights, and the CPU.
   const std::vector<at::Device>& devices();
   /// Whether weights lie on another device than the CPU.
@@ -70,8 +67,6 @@ class ProgramTensors {
   RunHistory& history_;
   Names names_;
   std::vector<std::size_t> bound_;
-  /// By parameter, as an optimizer held it last: the tensor itself, which has the gradient.
-  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> held_;
   std::vector<std::uint64_t> times_;  ///< by parameter: how often it was built, or got an optimizer
   std::unordered_set<const c10::StorageImpl*> weight_memory_;               ///< addresses only
   std::pair<std::size_t, std::uint64_t> state_bytes_;                       ///< for this many states

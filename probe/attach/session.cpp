@@ -159,7 +159,6 @@ void AttachSession::new_trace() {
   results_ = {};
   if (options_.audit > 0 && tensors_.on_device()) options_.audit = 0;  // a CPU does not have its kernels
   if (watched_steps_.audits(step())) options_.record_steps.insert(step());
-  updates_of_a_step_ = std::max(1, trace_.updates);
   trace_ = {.watched = watched_steps_.watches(step(), writer_.last_step()) ||
                        rounds_->recorder().asks_for_watching()};
   if (!trace_.watched) release_spare_copies();

@@ -336,7 +336,7 @@ class AttachSession : public OpSink {
   void foresee(StepAnswer& answer);
   /// At the gate, before the update: is the update recorded, or does the trace of a step that is not watched
   /// end here? `later`: the gate has not answered, and the trace must stay until it has.
-  void pass_gate(StepAnswer& answer, bool rate_is_finite, bool later);
+  void pass_gate(StepAnswer& answer, const Update& update, bool later);
   /// Writes the step's file if it was asked for and no incident's file holds it; its trace is complete.
   void write_recording(StepAnswer& answer);
   /// Something happened that no op shows; `why` and `every_step` as in Tape::cut.
@@ -379,15 +379,13 @@ class AttachSession : public OpSink {
     bool keeps = false;             ///< the update is recorded, with what it overwrites
     std::size_t update_begins = 0;  ///< first op of the optimizer
     std::size_t update_ends = 0;    ///< first op after it; of one by hand its first op
-    int updates = 0;                ///< that began, one for each optimizer
     bool looked_between = false;    ///< at what ran since then
     std::optional<std::vector<std::string>> samples = {};  ///< of the step, once it has its update
     bool weights_finite = false, states_finite = false;    ///< see RoundFacts
     RoundOutcome outcome = {};                             ///< of a step whose gate answers later
   };
   Trace trace_;
-  int updates_of_a_step_ = 1;  ///< in the last step that was on record
-  PassResults results_;        ///< of the passes that are on record
+  PassResults results_;  ///< of the passes that are on record
   std::optional<ObserverSession> observer_;
   bool followed_ = false;  ///< the observer in front, which finds the steps in the ops
   std::vector<std::string> sample_ids_;

@@ -28,7 +28,9 @@ class WatchedSteps {
   explicit WatchedSteps(const AttachOptions& options) : options_(options), spacing_(options.watch_percent) {}
 
   /// Whether this step is one of those that are saved for an audit.
-  bool audits(std::int64_t step) const { return options_.audit > 0 && step > 0 && step % options_.audit == 0; }
+  bool audits(std::int64_t step) const {
+    return options_.audit > 0 && step > 0 && step % options_.audit == 0;
+  }
   /// Whether a step is watched, whatever runs in it.
   bool watches(std::int64_t step, std::int64_t last_incident) const;
 

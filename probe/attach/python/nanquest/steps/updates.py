@@ -12,6 +12,7 @@ from ..base.probe_state import probe
 from ..base.say import say
 from ..policy.fp32_obstacles import can_skip
 from ..pytorch.optimizers import settings_text
+from ..pytorch.values import plain_part
 from .device_word import DeviceWord
 from .loss_scaler import number_in, on_device
 
@@ -59,8 +60,20 @@ class Updates:
         self._before = None  # _Before of a step that may have to be undone
         self._undo = False  # … and must be undone
         self.made = 0  # calls of `before`
+        self._at_pass = -1  # passes of the program when the last update began
+        self._several = False  # several updates have followed one pass: the program has several optimizers for it
         self.running = False  # between `before` and `after`
         self._told = False
+
+    def _gradients_to_come(self, optimizer) -> list:
+        """Of other optimizers that update after the same pass: the library looks at them before it lets the record of the step go."""
+        self._several = self._several or self._program.passes == self._at_pass
+        self._at_pass = self._program.passes
+        if not self._several:
+            return []
+        others = [other for other in self._written.optimizers() if other is not optimizer]
+        found = (plain_part(p.grad) for other in others for group in other.param_groups for p in group["params"])
+        return [gradient for gradient in found if gradient is not None]
 
     # Around `Optimizer.step`.
 
@@ -89,7 +102,8 @@ class Updates:
         if weights.first_update():
             attachment.ops.new_optimizer()
         fits = not follow and self.word.fits(optimizer, parameters)
-        answer = attachment.ops.before_update(*self._facts(optimizer), tensors, weights.numbers, follow, fits)
+        to_come = self._gradients_to_come(optimizer)
+        answer = attachment.ops.before_update(*self._facts(optimizer), tensors, weights.numbers, follow, fits, to_come)
         if self._leaves_out(attachment, answer, in_closure=follow):
             self._skip(optimizer)
         elif fits:
@@ -149,7 +163,7 @@ class Updates:
         """An update that was made without asking the probe first: its gradients are judged afterwards."""
         parameters, weights = self._written.of(optimizer)
         facts = self._facts(optimizer, overflow=False)
-        attachment.heed(attachment.ops.before_update(*facts, weights.tensors(parameters), weights.numbers, False))
+        attachment.heed(attachment.ops.before_update(*facts, weights.tensors(parameters), weights.numbers, False, False, []))
         attachment.heed(attachment.ops.after_update(), of_batch=False)
         self._written.name_states(attachment, optimizer)
 
@@ -238,7 +252,7 @@ class Updates:
     def left_out(self, attachment, optimizer, tensors, numbers, overflow) -> None:
         """An update of these was skipped: its gradients are judged. `overflow`: a loss scaler has found one, and handles it."""
         self._scaling.stays = False
-        answer = attachment.ops.before_update(*self._facts(optimizer, overflow), tensors, numbers, False)
+        answer = attachment.ops.before_update(*self._facts(optimizer, overflow), tensors, numbers, False, False, [])
         self._left_out = self._leaves_out(attachment, answer)
         self._made_or_left_out()
         attachment.heed(attachment.ops.after_update(), of_batch=False)
