@@ -10,6 +10,7 @@
 #include <set>
 #include <vector>
 
+#include "replay/blame/suspects.h"
 #include "replay/case/branch.h"
 #include "replay/case/derivative.h"
 #include "replay/case/values.h"
@@ -181,11 +182,11 @@ std::optional<Finding> in_a_derivative(const Case& c) {
   return f;
 }
 
-/// The first op of backward that makes NaN, where forward throws away all that is bad; kNone if there is
-/// none.
-std::int32_t first_of_backward(const Case& c) {
+/// The first op of backward that makes NaN of what `forward` made; kNone if there is none.
+std::int32_t first_of_backward(const Case& c, std::int32_t forward) {
   for (const OpId op : c.graph().ops())
-    if (c.graph().op(op).phase == Phase::backward && c.graph().written_counts(op).nan > 0) return op.row();
+    if (c.graph().op(op).phase == Phase::backward && c.graph().written_counts(op).nan > 0)
+      return ancestors(c.graph(), op)[OpId{forward}] ? op.row() : kNone;
   return kNone;
 }
 
@@ -250,6 +251,9 @@ std::optional<Finding> forward(const Case& c) {
   const bool differentiated = c.calls(op).size() == 1 && !derivative_ops(c, op).empty();
   if (!c.whole(Precision::as_recorded).loss_finite)
     return differentiated && c.has_time() ? in_a_derivative(c) : std::nullopt;
+  // Inside a region that was opened nothing differentiates it, and the loss is the recorded one.
+  const std::int32_t harmful = differentiated ? kNone : first_of_backward(c, op);
+  if (!differentiated && harmful == kNone) return std::nullopt;
   const at::Tensor bad = ignored_elements(c, op);
   if (!bad.defined()) return std::nullopt;
   const std::map<std::int32_t, at::Tensor> branch = ignored_with(c, op, bad);
@@ -263,7 +267,7 @@ std::optional<Finding> forward(const Case& c) {
   // What forward discards does no harm: the derivative that sends it back does.
   f.op = first_nan(c, op);
   if (f.op == kNone) f.op = harmful_derivative(c, op);
-  if (f.op == kNone) f.op = first_of_backward(c);  // of what was computed from it
+  if (f.op == kNone) f.op = harmful;
   if (f.op != kNone) f.phase = Phase::backward;
   return f;
 }
