@@ -31,10 +31,12 @@ std::int64_t batch_size(const SnapshotDoc& doc) {
 
 std::string sample_id(const SnapshotDoc& doc, std::int64_t sample) {
   const auto named = static_cast<std::int64_t>(doc.sample_ids.size());
-  const bool any =
-      std::any_of(doc.batch.begin(), doc.batch.end(), [](const NamedTensor& t) { return !t.shape.empty(); });
-  const bool one_each = passes_of(doc) == 1 && (!any || named == batch_size(doc));
-  if (!one_each || sample < 0 || sample >= named) return {};
+  bool shaped = false, fits = false;
+  for (const NamedTensor& t : doc.batch) {
+    shaped = shaped || !t.shape.empty();
+    fits = fits || (!t.shape.empty() && t.shape[0] == named);
+  }
+  if (passes_of(doc) > 1 || (shaped && !fits) || sample < 0 || sample >= named) return {};
   return doc.sample_ids[static_cast<std::size_t>(sample)];
 }
 

@@ -6,7 +6,7 @@ import pathlib
 
 from attached import BIN, PROGRAMS, AttachTest, main
 
-FIELDS = ["format", "version", "run", "incidents", "incident", "verdict", "problem", "commands", "findings"]
+FIELDS = ["format", "version", "run", "incidents", "incident", "without_file", "verdict", "problem", "commands", "findings"]
 
 
 class ExplainRunTest(AttachTest):

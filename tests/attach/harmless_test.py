@@ -82,7 +82,7 @@ class HarmlessTest(AttachTest):
         self.assertEqual(process.stdout, plain.stdout)
         lines = self.probes_lines(process)
         self.assertEqual(len(lines), 1, process.stderr)
-        self.assertIn("the probe is off", lines[0])
+        self.assertIn("the probe is off: no files can be written to ", lines[0])
 
     def test_attach_from_inside_twice(self):
         script = self.scratch / "inside.py"

@@ -30,7 +30,7 @@ class LauncherTest(AttachTest):
         self.assert_refused(self.nanquest("run", "--lvel", "watch", "--", "true"), 2, "unknown option --lvel; did you mean --level?")
         (self.scratch / "file").touch()
         told = "no files can be written to file/run: Not a directory; give another directory with --run-dir"
-        self.assert_refused(self.nanquest("run", "--run-dir", "file/run", "--", "touch", "started"), 2, told)
+        self.assert_refused(self.nanquest("run", "--on-incident", "stop", "--run-dir", "file/run", "--", "touch", "started"), 2, told)
         self.assertFalse((self.scratch / "started").exists())
         self.assert_refused(self.nanquest("run", "--", "no-such-program-here"), 127, "no-such-program-here")
         self.assert_refused(self.nanquest("run", "--level", "loud", "--", "true"), 2, "loud", "guard")

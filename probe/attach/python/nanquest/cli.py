@@ -106,7 +106,9 @@ def _run(options) -> int:
         print(f"nanquest: {line}", file=sys.stderr)
         return code
     settings, program = run_options.settings_of(options), native.look(command)
-    if line := native.why_not(program, settings) or run_directory.refused(settings.run_dir):
+    # A run that is to be stopped by an incident must not go on without the probe.
+    unwritable = settings.on_incident == "stop" and run_directory.refused(settings.run_dir)
+    if line := native.why_not(program, settings) or unwritable:
         print(f"nanquest: {line}", file=sys.stderr)
         return USAGE_ERROR
     environment = dict(os.environ, **launcher.environment_of(settings))

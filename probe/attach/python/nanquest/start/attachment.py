@@ -13,7 +13,7 @@ import time
 from ..base import import_watch, library
 from ..base.probe_state import probe
 from ..base.rank import place_in_group
-from ..base.run_directory import claim, shorter
+from ..base.run_directory import claim, refused, shorter
 from ..base.say import say
 from ..base.settings import EXIT_ON_INCIDENT, WITHHOLDS, Settings
 from ..policy.quarantine import Quarantine
@@ -109,7 +109,7 @@ class Attachment:
         except OSError as problem:
             error = f"{problem.filename or self.run_dir}: {problem.strerror}"
         if error:
-            self.give_up(f"the probe is off: {error}")
+            self.give_up(f"the probe is off: {refused(self.run_dir) or error}")
             self._end_unprotected()
             return
         self.thread = threading.get_ident()
