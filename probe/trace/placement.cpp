@@ -72,7 +72,7 @@ std::string pass_of(const SnapshotDoc& doc, OpId op) {
   if (!row || !pipeline || row->phase == Phase::optimizer || row->micro_batch < 0) return "";
   const auto nth = static_cast<std::size_t>(row->micro_batch / pipeline->micro_batches);
   if (nth >= pipeline->own.size()) return "";
-  const std::string stage =
+  std::string stage =
       "stage " + std::to_string(pipeline->own[nth] + 1) + " of " + std::to_string(pipeline->stages);
   if (is_state(doc.culprit.origin)) return stage;
   return "micro-batch " + std::to_string(row->micro_batch % pipeline->micro_batches + 1) + " of " +
