@@ -57,9 +57,8 @@ bool is_data_or_state(Origin origin) {
 /// history that is not on record.
 double in_step(const Verdict& v, const Claim* claim) {
   const Label cause = meant_cause(v);
-  const bool came = cause == Label::bad_data || cause == Label::bad_state ||
-                    (cause == Label::uninitialized && is_data_or_state(v.origin));
-  if (!came) return 1;
+  if (cause == Label::uninitialized && is_data_or_state(v.origin)) return 0;
+  if (cause != Label::bad_data && cause != Label::bad_state) return 1;
   return claim && claim->depth && *claim->depth >= Depth::source ? 1 : 0;
 }
 
