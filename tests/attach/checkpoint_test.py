@@ -44,6 +44,7 @@ class CheckpointTest(AttachTest):
                 said = [line for line in self.probes_lines(process) if "holds NaN or Inf: " in line]
                 self.assertEqual(len(said), min(len(rows), 3), process.stderr)
                 self.assertEqual(bool(rows), f"; {len(rows)} findings" in process.stderr, process.stderr)
+                self.assertEqual(bool(rows), f" (nanquest explain run-{spoiled})" in process.stderr, process.stderr)
 
     def test_step_and_operation_are_named(self):
         process = self.observed(SAVES / "every_way.py", "weight")

@@ -118,7 +118,7 @@ class Drawing:
                     index = self.quarantine.left_of(now.dataset, index, _id)
             if index is not None:
                 now.last = index
-                now.drawn.append(Batch(now.dataset, _ids(index), now.one_each))
+                self._notes(iterator, index)
                 return index
             # Ranks that train together must make the same number of steps.
             now.owed += place_in_group()[1] > 1

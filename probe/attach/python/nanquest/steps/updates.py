@@ -72,7 +72,13 @@ class Updates:
         if not self._several:
             return []
         others = [other for other in self._written.optimizers() if other is not optimizer]
-        found = (plain_part(p.grad) for other in others for group in other.param_groups for p in group["params"])
+        found = (
+            plain_part(p.grad)
+            for other in others
+            for group in other.param_groups
+            for p in group["params"]
+            if p.grad is not None and p.grad.is_cpu
+        )
         return [gradient for gradient in found if gradient is not None]
 
     # Around `Optimizer.step`.
