@@ -56,6 +56,7 @@ StepAnswer AttachSession::before_update(const Update& update, const Weights& wei
     }
     machine_.update_begins(weights.numbers, gradients_follow);
     hear(Hear::earlier);
+    late_due_ = true;
     // Ops after the program wrote a weight itself get their phase from their data (settle_phases).
     if (machine_.stage() != by_hand) (void)set_phase(Phase::optimizer);
     if (!machine_.on_record()) return;

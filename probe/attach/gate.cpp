@@ -22,7 +22,7 @@ Awaited AttachSession::look_at_gradients(const Update& update) {
   it.one_norm = norm_.one();
   it.clip_norm = norm_.figure();
   it.graph_ran = graph_ran_in_ == it.step;
-  gate_.start(it.look, 1.0, {losses_.total(), norm_.on_device(), update.scale, update.found_inf});
+  gate_.start(it.look, 1.0, {losses_.total(), norm_.on_device(), update.scale, update.found_inf}, !together_);
   norm_.taken();
   return it;
 }
@@ -54,7 +54,7 @@ bool AttachSession::withholds(Awaited& look) {
   at::Tensor word = look.look.word();
   if (!word.defined()) {
     if (!std::exchange(waits_told_, true))
-      add_text(pending_.told, "each step waits for its gate: its gradients do not all lie on one device");
+      add_text(pending_.told, "each step waits for its gate: its gradients do not all lie on devices");
     return false;
   }
   if (look.update.found_inf.defined())
@@ -135,7 +135,7 @@ void AttachSession::answered(Awaited& it, StepAnswer& answer, bool late) {
   }
   answer.gradients_bad = !seen.finite() || norm_bad;
   answer.scale_overflow = answer.gate == Gate::scale_overflow;
-  answer.withheld = answer.gate == Gate::non_finite ? it.withheld : 0;
+  answer.withheld = answer.gate == Gate::non_finite && (answer.gradients_bad || !together_) ? it.withheld : 0;
   if (answer.gate == Gate::non_finite && !machine_.reported(it.step)) {
     Facts what{what_is_bad(seen, norm_bad)};
     if (!late && left_out_) add(what, damage_of_passes());

@@ -7,8 +7,8 @@
 ///     … optimizer.step() …
 ///     kept.put_back();
 ///
-/// One update at a time, all on the same stream; one thread. Holds the tensors from `make_room` to
-/// `put_back`.
+/// One update at a time, all of a device on the same stream; one thread. Holds the tensors from `make_room`
+/// to `put_back`.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -34,14 +34,22 @@ class KeptUpdate {
   std::vector<at::Tensor> put_back();
 
  private:
-  bool has_room(std::int64_t bytes, at::Device device);
+  /// What is kept on one device.
+  struct Room {
+    at::Device device;
+    at::Tensor memory = {};
+    std::vector<std::size_t> bytes = {};       ///< of each tensor
+    std::vector<at::Tensor> parts = {};        ///< of `memory`, one for each
+    std::optional<c10::Stream> stream = {};    ///< of all updates so far
+    std::int64_t too_much = INT64_MAX;         ///< bytes that there was no memory for
+    std::vector<at::Tensor> overwritten = {};  ///< of the coming update
+  };
+  Room& room_on(at::Device device);
+  static std::string divide(Room& room);
+  static bool grow(Room& room, std::int64_t bytes);
 
-  std::vector<at::Tensor> overwritten_;
-  at::Tensor room_, word_;
-  std::vector<std::size_t> bytes_;     ///< of each of `overwritten_`
-  std::vector<at::Tensor> kept_;       ///< parts of `room_`, one for each
-  std::optional<c10::Stream> stream_;  ///< of all updates so far
-  std::int64_t too_much_ = INT64_MAX;  ///< bytes that there was no memory for
+  std::vector<Room> rooms_;
+  at::Tensor word_;
 };
 
 }  // namespace nanquest::attach

@@ -262,6 +262,7 @@ TORCH_LIBRARY(nanquest, m) {
       "Tensor[] weights, int[] numbers, bool gradients_follow, bool takes_word, Tensor[] to_come) -> str",
       &before_update);
   m.def("gate_word() -> Tensor?", &gate_word);
+  m.def("decides_together() -> ()", &Of<&AttachSession::decides_together>::op);
   m.def("room_for_update(Tensor[] overwritten) -> str", &room_for_update);
   m.def("keep_update() -> int", &keep_update);
   m.def("put_back_update() -> ()", &put_back_update);

@@ -103,6 +103,7 @@ StepAnswer AttachSession::program_ends(const std::string& raised) {
   StepAnswer answer;
   safely("the end", [&] {
     hear(Hear::all);
+    late_due_ = true;
     look_between(pending_);
     answer = std::exchange(pending_, {});
     if (machine_.stage() == StepMachine::Stage::gradients && derivatives_.any() && raised.empty()) {

@@ -128,7 +128,15 @@ class AttachSession : public OpSink {
     if (rounds_) rounds_->recorder().may_be_put_back(written);
   }
   /// What came late, of steps before: to be told whenever one of these functions has answered.
-  std::vector<StepAnswer> late_answers() { return std::exchange(late_, {}); }
+  /// Where processes decide together: only at an update and at the end, so that all tell it at the same
+  /// place.
+  std::vector<StepAnswer> late_answers() {
+    return std::exchange(late_due_, false) || !together_ ? std::exchange(late_, {})
+                                                         : std::vector<StepAnswer>();
+  }
+  /// From now on the gradients are the same in all processes that train together, and each decides by them
+  /// alone whether its update is left out: a loss is each process's own.
+  void decides_together() { together_ = true; }
   /// The optimizer has written.
   StepAnswer after_update();
 
@@ -413,6 +421,8 @@ class AttachSession : public OpSink {
   std::vector<StepAnswer> late_;                  ///< not returned yet
   GateWord word_;                                 ///< see gate_word
   std::int64_t words_ = 0;                        ///< so many have been made
+  bool late_due_ = false;                         ///< see late_answers
+  bool together_ = false;                         ///< see decides_together
   bool waits_told_ = false;                       ///< said that each step waits for its gate
   StepAnswer pending_;                            ///< found when no caller could be told
   std::pair<std::string, std::string> replicas_;  ///< see note_replicas

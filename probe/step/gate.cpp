@@ -27,15 +27,18 @@ void GradientGate::clear_gradients() {
     if (p.defined() && p.grad().defined()) p.mutable_grad().reset();
 }
 
-std::vector<std::ptrdiff_t> GradientGate::begin(TensorPass& pass,
-                                                const std::vector<at::Tensor>& numbers) const {
+std::vector<std::ptrdiff_t> GradientGate::begin(TensorPass& pass, const std::vector<at::Tensor>& numbers,
+                                                bool loss_in_word) const {
   pass.begin();
   for (const at::Tensor& p : parameters_) pass.add(p.defined() ? p.grad() : p);
   std::vector<std::ptrdiff_t> places;
   places.reserve(numbers.size());
-  for (const at::Tensor& number : numbers)
-    places.push_back(number.defined() && number.numel() > 0 ? static_cast<std::ptrdiff_t>(pass.read(number))
-                                                            : -1);
+  for (const at::Tensor& number : numbers) {
+    const bool in_word = loss_in_word || !places.empty();
+    places.push_back(number.defined() && number.numel() > 0
+                         ? static_cast<std::ptrdiff_t>(pass.read(number, in_word))
+                         : -1);
+  }
   return places;
 }
 
@@ -53,15 +56,16 @@ GateResult GradientGate::result() const {
 }
 
 GateResult GradientGate::run(double loss_scale, const at::Tensor& loss) {
-  const bool has_loss = begin(pass_, {loss}).front() >= 0;
+  const bool has_loss = begin(pass_, {loss}, true).front() >= 0;
   pass_.run(loss_scale == 1 ? 1 : 1 / loss_scale);
   GateResult all = result();
   if (has_loss) all.loss = pass_.value(0);
   return all;
 }
 
-void GradientGate::start(GateLook& look, double loss_scale, const std::vector<at::Tensor>& numbers) {
-  look.places_ = begin(look.pass_, numbers);
+void GradientGate::start(GateLook& look, double loss_scale, const std::vector<at::Tensor>& numbers,
+                         bool loss_in_word) {
+  look.places_ = begin(look.pass_, numbers, loss_in_word);
   look.pass_.start(loss_scale == 1 ? 1 : 1 / loss_scale);
 }
 

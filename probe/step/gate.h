@@ -45,7 +45,7 @@ class GateLook {
   /// Whether a device has not told yet; `ready`: it has, and `finish` does not wait.
   bool pending() const { return pass_.pending(); }
   bool ready() const { return pass_.ready(); }
-  /// 1 on the device if something is NaN or Inf, else 0 (TensorPass::word); may be undefined.
+  /// 1 on a device if something is NaN or Inf, else 0 (TensorPass::word); may be undefined.
   at::Tensor word() const { return pass_.word(); }
   /// After `finish`: number `index` of those that `start` was given; nothing for an undefined one.
   std::optional<double> number(std::size_t index) const {
@@ -78,8 +78,10 @@ class GradientGate {
   GateResult run(double loss_scale, const at::Tensor& loss = {});
 
   /// The two halves of a run. `numbers` (each may be undefined) are read together with the gradients. What
-  /// `finish` tells is then what the last run found. A look is one start and one finish.
-  void start(GateLook& look, double loss_scale, const std::vector<at::Tensor>& numbers);
+  /// `finish` tells is then what the last run found. A look is one start and one finish. `loss_in_word`: the
+  /// first number is in the look's word too.
+  void start(GateLook& look, double loss_scale, const std::vector<at::Tensor>& numbers,
+             bool loss_in_word = true);
   GateResult finish(GateLook& look);
 
   /// What the last run found in the gradient of parameter `index`.
@@ -88,7 +90,8 @@ class GradientGate {
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
 
  private:
-  std::vector<std::ptrdiff_t> begin(TensorPass& pass, const std::vector<at::Tensor>& numbers) const;
+  std::vector<std::ptrdiff_t> begin(TensorPass& pass, const std::vector<at::Tensor>& numbers,
+                                    bool loss_in_word) const;
   GateResult result() const;
 
   std::vector<at::Tensor> parameters_;

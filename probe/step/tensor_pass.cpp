@@ -31,10 +31,10 @@ void TensorPass::begin() {
   bytes_ = 0;
 }
 
-std::size_t TensorPass::read(const at::Tensor& number) {
+std::size_t TensorPass::read(const at::Tensor& number, bool in_word) {
   const at::NoGradGuard no_grad;
   const at::Tensor one = number.numel() == 1 ? number.detach() : number.detach().sum();
-  numbers_.emplace_back(one, one.is_cpu() ? one.item().toDouble() : 0);
+  numbers_.push_back({one, one.is_cpu() ? one.item().toDouble() : 0, in_word});
   return numbers_.size() - 1;
 }
 
@@ -65,7 +65,7 @@ void TensorPass::add_chunks(std::uint32_t index, const at::Tensor& tensor, DType
 void TensorPass::start(double factor) {
   run_chunks(factor);
   const bool elsewhere = std::any_of(numbers_.begin(), numbers_.end(),
-                                     [](const auto& number) { return !number.first.is_cpu(); });
+                                     [](const Number& number) { return !number.tensor.is_cpu(); });
   if (!other_.empty() || elsewhere) start_other(factor);
 }
 

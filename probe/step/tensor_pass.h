@@ -41,8 +41,9 @@ class TensorPass {
   void add(const at::Tensor& tensor);
 
   /// Adds a number to read: a one-element tensor (of more elements, their sum). On another device it is
-  /// copied together with that device's measurements. Returns its index for `value`.
-  std::size_t read(const at::Tensor& number);
+  /// copied together with that device's measurements. `in_word`: `word` is about it too. Returns its index
+  /// for `value`.
+  std::size_t read(const at::Tensor& number, bool in_word = true);
 
   /// Multiplies every element by `factor` in place (not if it is 1) and measures what is stored then.
   /// Numbers given to `read` are not multiplied. May throw c10::Error for tensors that ATen itself can't
@@ -55,8 +56,9 @@ class TensorPass {
   bool pending() const;
   /// Whether `finish` has nothing to wait for.
   bool ready() const;
-  /// One fp32 number on the device where all of them lie, after `start`: 1 if an element, a norm or a number
-  /// is NaN or Inf, else 0. Undefined if they lie on several devices, or on the CPU.
+  /// One fp32 number on a device where some of them lie, after `start`: 1 if an element, a norm or a number
+  /// is NaN or Inf, on whatever device, else 0. Undefined if a tensor lies on the CPU, or a number there is
+  /// NaN or Inf.
   at::Tensor word() const;
   /// The second half: waits for what is on its way. Where a device has no kernel that counts (device_ops.h),
   /// a tensor with NaN or Inf has 1 non-finite element, as it may be gone.
@@ -66,7 +68,7 @@ class TensorPass {
   const LoopStats& stats(std::size_t index) const { return stats_[index]; }
   std::size_t size() const { return stats_.size(); }
   /// The number of a tensor given to `read`, as it was when `run` ran.
-  double value(std::size_t index) const { return numbers_[index].second; }
+  double value(std::size_t index) const { return numbers_[index].value; }
 
  private:
   struct Chunk {
@@ -77,11 +79,18 @@ class TensorPass {
     LoopStats stats;
   };
 
+  struct Number {
+    at::Tensor tensor;
+    double value;
+    bool in_word;
+  };
+
   void add_chunks(std::uint32_t index, const at::Tensor& tensor, DType type, bool complex);
   /// What one device measures.
   struct OnDevice {
     std::vector<std::uint32_t> rows;  ///< tensors, by their index
-    std::vector<std::size_t> reads;   ///< numbers, by theirs
+    std::vector<std::size_t> reads;   ///< numbers, by theirs; last those that are not in the word
+    std::size_t beside = 0;           ///< how many these are
     bool counts = false;              ///< `host` is look's `found`; else norms, largest values and numbers
     at::Tensor found, word;           ///< there; the word only if the device counts
     at::Tensor host;                  ///< on its way, until the event
@@ -99,7 +108,7 @@ class TensorPass {
 
   std::vector<Chunk> chunks_;
   std::vector<std::pair<std::uint32_t, const at::Tensor*>> other_;  ///< what the raw loops can't read
-  std::vector<std::pair<at::Tensor, double>> numbers_;
+  std::vector<Number> numbers_;
   std::vector<LoopStats> stats_;
   std::vector<OnDevice> on_device_;
   std::vector<std::uint32_t> uncounted_;  ///< non-finite tensors whose elements nobody counted

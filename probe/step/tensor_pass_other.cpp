@@ -21,7 +21,7 @@ namespace {
 at::Tensor measurable(const at::Tensor& tensor) {
   at::Tensor values = tensor.detach();
   if (values.is_sparse()) values = values.coalesce()._values();
-  if (values.is_complex()) values = at::view_as_real(values.resolve_conj());
+  values = as_reals(values);
   const at::ScalarType type = values.scalar_type();
   if (type != at::kHalf && type != at::kBFloat16 && type != at::kFloat && type != at::kDouble)
     values = values.to(at::kFloat);
@@ -60,8 +60,8 @@ void TensorPass::start_other(double factor) {
     if (std::find(devices.begin(), devices.end(), device) == devices.end()) devices.push_back(device);
   };
   for (const auto& [index, tensor] : other_) visit(tensor->device());
-  for (const auto& [number, value] : numbers_)
-    if (!number.is_cpu()) visit(number.device());
+  for (const Number& number : numbers_)
+    if (!number.tensor.is_cpu()) visit(number.tensor.device());
   for (const at::Device device : devices) start_device(device);
 }
 
@@ -80,17 +80,24 @@ void TensorPass::start_device(at::Device device) {
     } catch (const c10::Error&) {  // a type that ATen can't widen: left out, as the header says
     }
   }
-  for (std::size_t i = 0; i < numbers_.size(); ++i)
-    if (numbers_[i].first.device() == device && !device.is_cpu()) {
-      here.reads.push_back(i);
-      numbers.push_back(numbers_[i].first.reshape({}));
-    }
+  for (const bool in_word : {true, false})
+    for (std::size_t i = 0; i < numbers_.size(); ++i)
+      if (numbers_[i].in_word == in_word && numbers_[i].tensor.device() == device && !device.is_cpu()) {
+        here.reads.push_back(i);
+        here.beside += in_word ? 0 : 1;
+        numbers.push_back(numbers_[i].tensor.reshape({}));
+      }
   if (values.empty() && numbers.empty()) return on_device_.pop_back();
   if (here.counts) {
     const auto options = at::TensorOptions().device(device);
     here.found = at::empty({look_count(values.size(), numbers.size())}, options.dtype(at::kDouble));
     here.word = at::empty({}, options.dtype(at::kFloat));
-    look(values, numbers, here.found, here.word);
+    const auto beside = static_cast<std::int64_t>(here.beside), judged = here.found.numel() - beside;
+    const std::vector<at::Tensor> others(numbers.end() - beside, numbers.end());
+    numbers.resize(numbers.size() - here.beside);
+    look(values, numbers, here.found.narrow(0, 0, judged), here.word);
+    for (std::int64_t i = 0; i < beside; ++i)
+      here.found.select(0, judged + i).copy_(others[static_cast<std::size_t>(i)]);
     return send(here.found, here);
   }
   const at::ScalarType wide = widest_float(device);
@@ -107,12 +114,20 @@ void TensorPass::start_device(at::Device device) {
 
 at::Tensor TensorPass::word() const {
   const at::NoGradGuard no_grad;
-  const bool here = std::any_of(numbers_.begin(), numbers_.end(), [](const auto& number) {
-    return number.first.is_cpu() && !std::isfinite(number.second);
+  const bool here = std::any_of(numbers_.begin(), numbers_.end(), [](const Number& number) {
+    return number.in_word && number.tensor.is_cpu() && !std::isfinite(number.value);
   });
-  if (on_device_.size() != 1 || !chunks_.empty() || here || on_device_[0].found.is_cpu()) return {};
-  const OnDevice& one = on_device_[0];
-  return one.word.defined() ? one.word : at::isfinite(one.found).all().logical_not().to(at::kFloat);
+  if (on_device_.empty() || !chunks_.empty() || here) return {};
+  at::Tensor all;
+  for (const OnDevice& one : on_device_) {
+    if (one.found.is_cpu()) return {};
+    const std::int64_t judged = one.found.numel() - static_cast<std::int64_t>(one.beside);
+    const at::Tensor word =
+        one.word.defined() ? one.word
+                           : at::isfinite(one.found.narrow(0, 0, judged)).all().logical_not().to(at::kFloat);
+    all = all.defined() ? at::maximum(all, word.to(all.device(), /*non_blocking=*/true)) : word;
+  }
+  return all;
 }
 
 void TensorPass::send(const at::Tensor& found, OnDevice& to) {
@@ -161,7 +176,7 @@ void TensorPass::take(const OnDevice& from) {
     }
   }
   const double* const numbers = found + (from.counts ? 3 : 2) * count;
-  for (std::size_t k = 0; k < from.reads.size(); ++k) numbers_[from.reads[k]].second = numbers[k];
+  for (std::size_t k = 0; k < from.reads.size(); ++k) numbers_[from.reads[k]].value = numbers[k];
 }
 
 void TensorPass::recount() {

@@ -41,9 +41,10 @@ class UndoLog {
   /// Restores the state of the last `save`, any number of times. Does nothing without a `save`. Exceptions of
   /// what a `Save` returned pass through, after the rest was restored.
   void restore();
-  /// Queues on the device of `word` that the buffers are restored there if it is not 0 when the device gets
-  /// to it (copy_if of device_ops.h). False, and nothing is done, if a step has written a buffer that lies
-  /// elsewhere or is not dense. Random generators and the rest stay as they are.
+  /// Queues on their devices that the buffers are restored there if `word` is not 0 when a device gets to it
+  /// (copy_if of device_ops.h). False, and nothing is done, if a step has written a buffer that lies on the
+  /// host, or on a device that has no such kernel, or is not dense. Random generators and the rest stay as
+  /// they are.
   bool restore_buffers_if(const at::Tensor& word);
   /// The buffers that are watched.
   std::vector<at::Tensor> buffers() const;

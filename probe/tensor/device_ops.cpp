@@ -5,6 +5,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -28,7 +29,7 @@ void look_on_cpu(at::TensorList tensors, at::TensorList numbers, at::Tensor foun
   const std::size_t count = tensors.size();
   bool bad = false;
   for (std::size_t i = 0; i < count; ++i) {
-    const at::Tensor values = tensors[i].is_complex() ? at::view_as_real(tensors[i]) : tensors[i];
+    const at::Tensor values = as_reals(tensors[i]);
     const LoopStats stats = measure(*dtype_of(values.scalar_type()), values.const_data_ptr(),
                                     static_cast<std::size_t>(values.numel()));
     out[i] = stats.sum_squares;
@@ -105,7 +106,20 @@ void copy_if(const std::vector<at::Tensor>& to, const std::vector<at::Tensor>& f
                 " bytes and its source ", from[i].nbytes());
   const at::AutoDispatchBelowADInplaceOrView no_autograd;
   static const auto call = copy_if_operator().typed<CopyIf>();
-  call.call(to, from, word);
+  std::vector<at::Device> devices;
+  for (const at::Tensor& target : to)
+    if (std::find(devices.begin(), devices.end(), target.device()) == devices.end())
+      devices.push_back(target.device());
+  if (devices.size() == 1 && devices.front() == word.device()) return call.call(to, from, word);
+  for (const at::Device device : devices) {
+    std::vector<at::Tensor> targets, sources;
+    for (std::size_t i = 0; i < to.size(); ++i)
+      if (to[i].device() == device) {
+        targets.push_back(to[i]);
+        sources.push_back(from[i]);
+      }
+    call.call(targets, sources, word.to(device, /*non_blocking=*/true));
+  }
 }
 
 }  // namespace nanquest

@@ -35,7 +35,8 @@ bool looks_at_once(c10::DeviceType type);
 void look(const std::vector<at::Tensor>& tensors, const std::vector<at::Tensor>& numbers,
           const at::Tensor& found, const at::Tensor& word);
 
-/// The same for `copy_if`. Autograd and version counters notice nothing.
+/// The same for `copy_if`, on each device where some of them lie: the word is sent to those, and nobody
+/// waits. Autograd and version counters notice nothing.
 void copy_if(const std::vector<at::Tensor>& to, const std::vector<at::Tensor>& from, const at::Tensor& word);
 
 }  // namespace nanquest

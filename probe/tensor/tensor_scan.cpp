@@ -60,6 +60,10 @@ at::ScalarType widest_float(at::Device device) {
   return device.is_mps() ? at::kFloat : at::kDouble;
 }
 
+at::Tensor as_reals(const at::Tensor& tensor) {
+  return tensor.is_complex() ? at::view_as_real(tensor.resolve_conj()) : tensor;
+}
+
 bool is_plain(const at::Tensor& t) {
   if (!t.defined() || t.is_nested() || t.layout() != at::kStrided || !t.has_storage() || t.is_meta())
     return false;

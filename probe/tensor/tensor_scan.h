@@ -19,6 +19,10 @@ at::ScalarType scalar_type_of(DType type);
 /// The widest floating-point type in which a device computes: Metal has no double.
 at::ScalarType widest_float(at::Device device);
 
+/// Complex numbers as pairs of real ones, in a last dimension; all else as it is. A view where that is
+/// possible (not of conjugated ones).
+at::Tensor as_reals(const at::Tensor& tensor);
+
 /// True for plain memory: strided, with storage, no functorch, fake or Python wrapper. On a CPU it can be
 /// read by address; on any other device ATen's ops copy and compare it.
 bool is_plain(const at::Tensor& tensor);

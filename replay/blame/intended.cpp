@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "probe/tensor/tensor_scan.h"
 #include "probe/trace/births.h"
 #include "replay/blame/choice.h"
 #include "replay/blame/neutral.h"
@@ -45,7 +46,7 @@ std::vector<OpId> readers_of(const TraceGraph& graph, const Suspect& suspect) {
 /// Its numbers as fp64, those of a complex tensor as pairs; undefined for a tensor of whole numbers.
 at::Tensor numbers_of(const at::Tensor& t) {
   if (!t.defined()) return {};
-  const at::Tensor real = t.is_complex() ? at::view_as_real(t.resolve_conj()) : t;
+  const at::Tensor real = as_reals(t);
   return real.is_floating_point() ? real.to(at::kDouble, false, true) : at::Tensor();
 }
 

@@ -37,11 +37,6 @@ at::Tensor as_read(const Case& c, SlotId slot, const at::Tensor& bytes) {
   return flat.as_strided(row.sizes, row.strides);
 }
 
-/// Complex numbers as pairs of real ones, in a last dimension.
-at::Tensor as_reals(const at::Tensor& t) {
-  return t.is_complex() ? at::view_as_real(t.resolve_conj()) : t;
-}
-
 /// The usual name of the group that a value of this origin belongs to.
 const char* group_of(const std::string& origin) {
   if (origin == "input") return "batch";

@@ -113,7 +113,7 @@ Reduced reduce(Reduction reduction, const at::Tensor& rows) {
   if (rows.is_complex()) {
     if (reduction != Reduction::sum || rows.size(0) > 2)
       throw std::runtime_error("of complex numbers only the sum of two is computed here");
-    Reduced parts = reduce_floats(reduction, at::view_as_real(rows).flatten(1));
+    Reduced parts = reduce_floats(reduction, as_reals(rows).flatten(1));
     parts.values = at::view_as_complex(parts.values.view({-1, 2}));
     return parts;
   }
@@ -137,8 +137,7 @@ at::Tensor any_nan(const std::vector<Given>& given, std::size_t item) {
 
 /// Same bits, or both NaN.
 at::Tensor same(const at::Tensor& a, const at::Tensor& b) {
-  const at::Tensor x = a.is_complex() ? at::view_as_real(a).flatten() : a;
-  const at::Tensor y = b.is_complex() ? at::view_as_real(b).flatten() : b;
+  const at::Tensor x = as_reals(a).flatten(), y = as_reals(b).flatten();
   const std::int64_t bytes = x.element_size();
   const at::ScalarType bits = bytes == 8   ? at::kLong
                               : bytes == 4 ? at::kInt
@@ -222,9 +221,7 @@ Matched hold_against(const Expected& expected, const std::vector<at::Tensor>& re
       const auto at_element = at::argmin(fits.to(at::kByte)).item<std::int64_t>();
       out.first = out.elements + at_element;
       const auto value = [&](const at::Tensor& t) {
-        return (t.is_complex() ? at::view_as_real(t).flatten() : t)[at_element]
-            .to(at::kDouble)
-            .item<double>();
+        return as_reals(t).flatten()[at_element].to(at::kDouble).item<double>();
       };
       out.recorded = value(got);
       out.computed = value(want);

@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "probe/tensor/tensor_scan.h"
 #include "replay/trace/lockstep.h"
 #include "replay/trace/replayer_state.h"
 
@@ -108,9 +109,8 @@ TensorDifference integer_difference(const at::Tensor& recorded, const at::Tensor
 TensorDifference tensor_difference(const at::Tensor& recorded, const at::Tensor& other) {
   if (!recorded.defined() || !other.defined() || recorded.sizes() != other.sizes()) return {};
   if (recorded.is_complex())
-    return tensor_difference(at::view_as_real(recorded.resolve_conj()),
-                             at::view_as_real(other.resolve_conj().to(
-                                 other.is_complex() ? other.scalar_type() : recorded.scalar_type())));
+    return tensor_difference(as_reals(recorded),
+                             as_reals(other.is_complex() ? other : other.to(recorded.scalar_type())));
   if (!recorded.is_floating_point() && !other.is_floating_point()) return integer_difference(recorded, other);
   TensorDifference d;
   const at::Tensor left = recorded.to(at::kDouble).contiguous(), right = other.to(at::kDouble).contiguous();

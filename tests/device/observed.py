@@ -220,18 +220,26 @@ class Observed(unittest.TestCase):
         self.addCleanup(scratch.cleanup)
         self.scratch = Path(scratch.name)
 
-    def observed(self, level, kind, fault="", seeds=1, **settings):
-        """(run directory, [weights, counts] for each seed) of such trainings in a process of its own; seeds=0: one of seed 0."""
-        run, out = self.scratch / f"{level}-{kind}", self.scratch / "out.pt"
-        environment = dict(os.environ, PYTHONPATH=os.pathsep.join([str(PACKAGE), str(HERE)]))
-        process = subprocess.run([sys.executable, str(self.script), "--train", kind, fault, str(seeds),
-                                  level, str(run), str(out), json.dumps({name: str(value) if isinstance(value, Path) else value for name, value in settings.items()})], env=environment, cwd=self.scratch, capture_output=True,
-                                 text=True, timeout=280 + 6 * SEEDS)  # of a hang: a busy machine takes 2 s an order
-        self.assertEqual(process.returncode, 0, process.stderr)
-        self.said = process.stderr
+    def observed(self, level, kind, fault="", seeds=1, ranks=1, **settings):
+        """(run directory, [weights, counts] for each seed) of such trainings in a process of its own; seeds=0: one of seed 0. Several
+        `ranks`: each in its process, and [[weights, counts]] for each. Level "off": without the probe."""
+        run, outs = self.scratch / f"{level}-{kind}", Path(tempfile.mkdtemp(dir=self.scratch))
+        words = json.dumps({name: str(value) if isinstance(value, Path) else value for name, value in settings.items()})
+        processes = []
+        for rank in range(ranks):
+            place = {"RANK": str(rank), "WORLD_SIZE": str(ranks)} if ranks > 1 else {}
+            environment = dict(os.environ, PYTHONPATH=os.pathsep.join([str(PACKAGE), str(HERE)]), **place)
+            command = [sys.executable, str(self.script), "--train", kind, fault, str(seeds), level, str(run), str(outs / str(rank)), words]
+            processes.append(subprocess.Popen(command, env=environment, cwd=self.scratch, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
+            self.addCleanup(processes[-1].kill)
+        # The time is that of a hang: a busy machine takes 2 s an order.
+        said = [process.communicate(timeout=280 + 6 * SEEDS)[1] for process in processes]
+        self.assertEqual([process.returncode for process in processes], [0] * ranks, said)
+        self.said = "\n".join(said)
         if fault != "failures":
-            self.assertNotIn("the probe is off", process.stderr)
-        return run, torch.load(out)
+            self.assertNotIn("the probe is off", self.said)
+        results = [torch.load(outs / str(rank)) for rank in range(ranks)]
+        return run, results if ranks > 1 else results[0]
 
     def assert_same_bits(self, a, b):
         for x, y in zip(a, b, strict=True):
@@ -274,7 +282,7 @@ def run_under_probe(train):
     kind, fault, seeds, level, run_dir, out, settings = sys.argv[sys.argv.index("--train") + 1:]
     import nanquest
     # As a rule no step is watched at level trace, so that the standing trace records.
-    if not nanquest.attach(run_dir, level, **{"watch_first": 0, "watch_every": 0, "keep_percent": 1000000, **json.loads(settings)}):
+    if level != "off" and not nanquest.attach(run_dir, level, **{"watch_first": 0, "watch_every": 0, "keep_percent": 1000000, **json.loads(settings)}):
         raise SystemExit("the probe did not attach")
     if fault == "failures":
         torch.save(train_while_it_fails(kind), out)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import nqdev
 import torch
-from observed import BAD, COUNTED_FROM, SEEDS, STEPS, Observed, mlp, run_under_probe
+from observed import BAD, COUNTED_FROM, SEEDS, STEPS, Observed, TwoDevices, mlp, run_under_probe
 from torch import nn
 
 OPTIMIZERS = {
@@ -36,6 +36,8 @@ class Replacing(torch.optim.SGD):
 
 
 def model_of(kind):
+    if "places" in kind:
+        return TwoDevices()
     if "narrow" in kind:  # the device has no layer norm whose backward is in 16 bits
         return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2))
     return nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 2)) if NORMED in kind else mlp()
@@ -109,7 +111,7 @@ class WithheldTest(Observed):
     script = Path(__file__).resolve()
 
     def test_no_bit_changes_and_nobody_waits(self):
-        for kind in ("adamw", "adam clipped", "sgd scaled", "adagrad table", "adamw scaled clipped", "adamw unfused", "sgd single clipped norms", "nadam unfused"):
+        for kind in ("adamw", "adam clipped", "sgd scaled", "adagrad table", "adamw scaled clipped", "adamw unfused", "sgd single clipped norms", "nadam unfused", "adamw places", "sgd unfused places"):
             for level, policy in (("guard", "skip"), ("trace", "fallback_fp32" if "scaled" in kind else "stop")):
                 with self.subTest(kind=kind, level=level, policy=policy):
                     alone = train(kind, seed=0)
@@ -129,7 +131,7 @@ class WithheldTest(Observed):
                 self.assertEqual(counts["synchronisations"] - alone, more)
 
     def test_a_bad_update_is_left_out_on_the_device(self):
-        for kind in ("adamw", "adam clipped", "sgd norms", "adagrad table", "adamw scaled"):
+        for kind in ("adamw", "adam clipped", "sgd norms", "adagrad table", "adamw scaled", "adamw places"):
             with self.subTest(kind=kind):
                 run, [(state, _)] = self.observed("trace", kind, "batch", on_incident="skip")
                 # With a scaler the program leaves it out itself, and lowers its scale.
@@ -143,7 +145,7 @@ class WithheldTest(Observed):
 
     def test_what_other_optimizers_overwrite_is_put_back_on_the_device(self):
         for kind, level in (("adamw unfused", "trace"), ("adam single clipped", "guard"), ("sgd unfused norms", "trace"), ("adagrad single", "guard"),
-                            ("nadam unfused table", "trace"), ("rmsprop unfused", "guard")):
+                            ("nadam unfused table", "trace"), ("rmsprop unfused", "guard"), ("adamw unfused places clipped", "trace")):
             with self.subTest(kind=kind, level=level):
                 run, [(state, _)] = self.observed(level, kind, "batch", on_incident="skip")
                 self.assert_same_bits(state, train(kind, "batch", left_out=(BAD,))[0])

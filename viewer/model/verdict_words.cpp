@@ -54,15 +54,7 @@ Fact fix_fact(const Verdict& v) {
   if (v.fix)
     return {"Fix", fix_text(*v.fix) + (v.fix->verified ? "" : " (not verified)"),
             v.fix->verified ? Sign::verified : Sign::caution};
-  const auto trials = v.counterfactuals.size();
-  const auto helped = static_cast<std::uint64_t>(
-      std::count_if(v.counterfactuals.begin(), v.counterfactuals.end(), [](const Counterfactual& c) {
-        return c.kind != ChangeKind::placebo && c.result == TrialResult::finite;
-      }));
-  if (trials == 0) return {"Fix", "none: nothing was tried on this step"};
-  if (helped == 0) return {"Fix", "none: nothing that was tried makes this step finite"};
-  return {"Fix", "none is verified, although this step is finite with " + counted(helped, "change") +
-                     " that " + (helped == 1 ? "was" : "were") + " tried"};
+  return {"Fix", "none: " + no_fix_text(v)};
 }
 
 std::string advice_text(const Verdict& v) {

@@ -153,21 +153,30 @@ bool is_thrown_away_in_forward(const Case& c, std::int32_t op) {
   return thrown_away && !(maker && bad_after.contains(maker.row()));
 }
 
+/// The choice made before each of these functions.
+std::optional<Change> choice_before(const Case& c, const std::map<std::int32_t, at::Tensor>& branch) {
+  std::optional<Change> all;
+  for (const auto& [op, mask] : branch) {
+    const auto change = safe_branch(c, op, mask, reduced_dimensions(c, op));
+    if (!change) return std::nullopt;
+    all = all ? together(std::move(*all), *change) : *change;
+  }
+  return all;
+}
+
 /// The step's own loss is computed from a derivative (create_graph): what forward throws away comes back in
 /// that. Shown by the structure of forward, and by the step with the choice made before the function.
 std::optional<Finding> in_a_derivative(const Case& c) {
   const std::int32_t op = c.op_index();
-  std::optional<Change> chosen_before;
+  std::map<std::int32_t, at::Tensor> branch;
   for (const Suspect& suspect : c.blame().set) {
     const std::int32_t row = suspect.op.row();
     if (!c.row(row) || c.row(row)->phase != Phase::forward || plain_name(*c.row(row)) != plain_name(*c.op()))
       continue;
     if (!is_thrown_away_in_forward(c, row)) return std::nullopt;
-    const at::Tensor bad = bad_mask(c.values(row).bad_output());
-    const auto change = safe_branch(c, row, bad, reduced_dimensions(c, row));
-    if (!change) return std::nullopt;
-    chosen_before = chosen_before ? together(std::move(*chosen_before), *change) : *change;
+    branch.emplace(row, bad_mask(c.values(row).bad_output()));
   }
+  std::optional<Change> chosen_before = choice_before(c, branch);
   if (!chosen_before || run_change(c, *chosen_before) != TrialResult::finite) return std::nullopt;
   const at::Tensor bad = bad_mask(c.values(op).bad_output());
   Finding f = finding(c, op, bad, bad);
@@ -212,17 +221,6 @@ std::map<std::int32_t, at::Tensor> ignored_with(const Case& c, std::int32_t op, 
     if (forward == kNone || all.contains(forward)) continue;
     if (const at::Tensor ignored = ignored_elements(c, forward); ignored.defined())
       all.emplace(forward, ignored);
-  }
-  return all;
-}
-
-/// The choice made before each of these functions.
-std::optional<Change> choice_before(const Case& c, const std::map<std::int32_t, at::Tensor>& branch) {
-  std::optional<Change> all;
-  for (const auto& [op, mask] : branch) {
-    const auto change = safe_branch(c, op, mask, reduced_dimensions(c, op));
-    if (!change) return std::nullopt;
-    all = all ? together(std::move(*all), *change) : *change;
   }
   return all;
 }

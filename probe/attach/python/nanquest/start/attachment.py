@@ -215,9 +215,13 @@ class Attachment:
         return told if told["skip"] else None
 
     def _left_out_on_device(self, told: dict, ended: bool = False) -> None:
-        if told["withheld"] and self.settings.on_incident in WITHHOLDS and probe.program is not None:
+        if self.settings.on_incident not in WITHHOLDS or probe.program is None:
+            return
+        if told["withheld"]:
             probe.program.updates.word.left_out(told["withheld"])
             probe.program.policy.left_out_on_device(told["step"], ended)
+        elif told["incident"]:
+            probe.program.policy.agrees(told)  # it says why not, where several processes decide together
 
     def _put_into_quarantine(self, step: int) -> None:
         if self.quarantine is None or self.ops.spoiled_weight():  # the batch did not cause it

@@ -42,7 +42,11 @@ class DeviceWord:
 
     def _why_not(self, optimizer) -> str:
         if place_in_group()[1] > 1:
-            return "several processes decide together whether an update is skipped"
+            if (policy := self._program.attached.settings.on_incident) != "skip":
+                return f"with --on-incident {policy} several processes must do so in the same step"
+            if not self._program.parallel:
+                return "several processes that are not in DistributedDataParallel vote whether an update is skipped"
+            self._program.attached.ops.decides_together()
         name = type(optimizer).__name__
         if self.compiled:
             return f"{name}.step is compiled"

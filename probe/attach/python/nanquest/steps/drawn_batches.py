@@ -13,6 +13,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from ..base.rank import place_in_group
+from ..base.say import say
 from ..pytorch import private
 
 KEPT = 256  # how many batches are remembered by their memory
@@ -31,10 +32,6 @@ def _id(index) -> str:
     return str(index) if type(index) is int else "".join(str(index).split())
 
 
-def _ids(index) -> list:
-    return [_id(each) for each in index] if isinstance(index, (list, tuple)) else [_id(index)]
-
-
 def _memory(value, depth=0):
     """The storages of the tensors in it."""
     if isinstance(value, torch.Tensor):
@@ -50,9 +47,14 @@ def _memory(value, depth=0):
 class Batch:
     """Samples that were drawn together. Holds none of their memory."""
 
-    def __init__(self, dataset: str, ids: list, one_each: bool = False):
-        self.dataset, self.ids, self.places = dataset, ids, ()
+    def __init__(self, dataset: str, index, one_each: bool = False):
+        self.dataset, self.places = dataset, ()
+        self._index = tuple(index) if isinstance(index, (list, tuple)) else (index,)
         self.one_each = one_each  # each id is one sample that the loader put into the batch
+
+    @property
+    def ids(self) -> list:
+        return [_id(each) for each in self._index]
 
     def lies_in(self, data) -> None:
         self.places = [place for place, _ in zip(_memory(data), range(MOST_TENSORS))]
@@ -81,7 +83,7 @@ class Drawing:
         self.datasets = set()  # labels of data sets from which indices were drawn
         self._iterations = weakref.WeakKeyDictionary()
         self._recent, self._at = collections.deque(), {}  # Batches, and those by the memory of their tensors
-        self._broken = False
+        self._broken = ""  # why nothing is followed any more
         self._fresh = []  # (_Iteration, Batch) given to the program since the model was called
         self._current = []  # Batches of the last call
         self._taken = []  # Batches of the coming step, set by a callback
@@ -99,12 +101,9 @@ class Drawing:
         """Changes what `_next_index` of a DataLoader's iterator returned."""
         if self._broken or iterator._dataset_kind != private.dataset_kind.Map:
             return own(iterator)
-        if self.quarantine is None:
-            index = own(iterator)
-            self._safely(self._notes, iterator, index)
-            return index
-        now = self._of(iterator)
-        self.datasets.add(now.dataset)
+        now = self._safely(self._of, iterator)
+        if now is None:
+            return own(iterator)
         while True:
             try:
                 index = own(iterator)
@@ -115,24 +114,26 @@ class Drawing:
                 index = now.last
             else:
                 if self.quarantine is not None and torch.is_grad_enabled():  # an evaluation keeps all of its samples
-                    index = self.quarantine.left_of(now.dataset, index, _id)
+                    index = self._safely(self.quarantine.left_of, now.dataset, index, _id, otherwise=index)
             if index is not None:
                 now.last = index
-                self._notes(iterator, index)
+                self._safely(self._notes, now, index)
                 return index
             # Ranks that train together must make the same number of steps.
             now.owed += place_in_group()[1] > 1
 
-    def _safely(self, what, *arguments) -> None:
+    def _safely(self, what, *arguments, otherwise=None):
         try:
-            what(*arguments)
-        except Exception:  # noqa: BLE001 (the program must go on)
-            self._broken = True
+            return what(*arguments)
+        except Exception as problem:  # noqa: BLE001 (the program must go on)
+            self._broken = f"following the batches failed: {type(problem).__name__}: {problem}"
+            if self.quarantine is not None:
+                say(f"no more samples are left out: {self._broken}")
+            return otherwise
 
-    def _notes(self, iterator, index) -> None:
-        now = self._of(iterator)
+    def _notes(self, now, index) -> None:
         self.datasets.add(now.dataset)
-        now.drawn.append(Batch(now.dataset, _ids(index), now.one_each))
+        now.drawn.append(Batch(now.dataset, index, now.one_each))
 
     def gives(self, iterator, data) -> None:
         """The iterator has returned this; None if it raised instead."""
@@ -208,10 +209,12 @@ class Drawing:
     @staticmethod
     def named(ids) -> Batch:
         """Drops a batch whose samples the program has named itself: those ids are not indices."""
-        return Batch("nanquest.batch", _ids(list(ids)))
+        return Batch("nanquest.batch", list(ids))
 
     def of_step(self, step: int) -> tuple:
         """(batches of the step, why they are not known)."""
+        if self._broken:
+            return [], self._broken
         if step != self._step:
             self.passes(step, ())
         return self._batches, "" if self._batches else self._why_not or "no DataLoader of torch drew them"
