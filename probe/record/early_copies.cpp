@@ -30,9 +30,9 @@ void EarlyCopies::begin_step() {
   begun_ = false;
 }
 
-const EarlyCopies::Memory* EarlyCopies::find(const c10::StorageImpl* storage) {
+EarlyCopies::Memory* EarlyCopies::find(const c10::StorageImpl* storage) {
   for (std::size_t looked = 0; looked < before_.size(); ++looked) {
-    const Memory& memory = before_[next_ % before_.size()];
+    Memory& memory = before_[next_ % before_.size()];
     ++next_;
     if (memory.storage._unsafe_get_target() == storage) return &memory;
   }
@@ -42,9 +42,9 @@ const EarlyCopies::Memory* EarlyCopies::find(const c10::StorageImpl* storage) {
 at::Tensor EarlyCopies::of(const SlotRecord& record, DeviceCopies& copies) {
   if (record.version.enabled())
     now_.push_back({record.live.getWeakStorageImpl(), record.version, stream_of(record.device), 0, {}});
-  const Memory* const mine = find(record.live.unsafeGetStorageImpl());
+  Memory* const mine = find(record.live.unsafeGetStorageImpl());
   if (mine && mine->copy.defined() && mine->untouched() && mine->copy.nbytes() == record.live.nbytes())
-    return mine->copy;
+    return std::exchange(mine->copy, {});
   at::Tensor copy = copies.of(record.live);
   if (std::exchange(begun_, true)) return copy;
   for (Memory& memory : before_) {

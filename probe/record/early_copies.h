@@ -1,7 +1,7 @@
 /// EarlyCopies: memory of a device that every step overwrites one operator at a time (the running statistics
-/// of fifty batch norms) is copied in one or two launches when the first of it is about to be overwritten.
-/// The last step tells which memory that is. One copy per operator would be one launch each, and launches are
-/// slow on the host.
+/// of fifty batch norms; weights and both moments in an update by lists) is copied in one or two launches
+/// when the first of it is about to be overwritten. The last step tells which memory that is. One copy per
+/// operator would be one launch each, and launches are slow on the host.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -35,7 +35,7 @@ class EarlyCopies {
     at::Tensor copy;                 ///< made early in this step
     bool untouched() const;
   };
-  const Memory* find(const c10::StorageImpl* storage);
+  Memory* find(const c10::StorageImpl* storage);
 
   std::vector<Memory> before_, now_;  // of the last step and of this one
   std::size_t next_ = 0;              // index into `before_`: probably asked for next

@@ -83,6 +83,7 @@ void Recorder::begin_update(bool keep_values) {
   update_cost_ = {};
   updating_ = true;
   drop_lead();
+  if (keep_values) early_in_update_.begin_step();
   if (keep_values || !current_) return;
   put_on_tape();
   recording_ = false;

@@ -235,8 +235,9 @@ class Recorder : public OpSink {
   std::uint64_t thread_ = 0;       // the thread on which the step was begun
   std::uint32_t ops_between_ = 0;  // since recording stopped
   record::UpdateCost update_cost_;
-  record::DeviceCopies device_copies_;  // what the op that begins overwrites …
-  record::EarlyCopies early_copies_;    // … and what later ops of the step overwrite, outside its update
+  record::DeviceCopies device_copies_;   // what the op that begins overwrites …
+  record::EarlyCopies early_copies_;     // … and what later ops of the step overwrite, outside its update,
+  record::EarlyCopies early_in_update_;  // … and in it
   record::Twins twins_;
   record::RangeWatch range_watch_;
   record::OpenOverflows open_overflows_;

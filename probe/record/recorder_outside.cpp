@@ -147,8 +147,8 @@ void Recorder::about_to_write(record::Step& step, std::uint32_t slot) {
   const record::Timed timed(updating_ ? &update_cost_.copying : nullptr);
   record.changed_unseen = record::changed_since(record);
   if (!record.device.is_cpu()) {
-    record.saved_on_device = &step == current_ && recording_ && into_ == current_ && !updating_
-                                 ? early_copies_.of(record, device_copies_)
+    record.saved_on_device = &step == current_ && recording_ && into_ == current_
+                                 ? (updating_ ? early_in_update_ : early_copies_).of(record, device_copies_)
                                  : device_copies_.of(record.live);
     if (step.watch) copy_overwritten();  // looks at each argument as soon as it is recorded
   } else if (record.live.nbytes() >= record.first_bytes && record.live.data()) {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "probe/record/device_copies.h"
 #include "probe/record/memory_views.h"
 #include "probe/tensor/parallel.h"
 #include "probe/tensor/tensor_scan.h"
@@ -42,15 +43,9 @@ void copy_from_host(TwinCopy& copy, const void* from, std::size_t bytes) {
   copy.known = true;
 }
 
-/// Queued on the device: nothing waits for it.
-void copy_on_device(TwinCopy& copy, const c10::Storage& from, std::size_t bytes) {
-  const auto count = static_cast<std::int64_t>(bytes);
-  const auto options = at::TensorOptions().dtype(at::kByte).device(from.device());
-  const at::Tensor source = at::empty({0}, options).set_(from, 0, {count}, {1});
-  if (copy.on_device.defined() && copy.on_device.numel() == count && copy.on_device.device() == from.device())
-    copy.on_device.copy_(source);
-  else
-    copy.on_device = source.clone();
+void copy_on_device(TwinCopy& copy, const c10::Storage& from, std::size_t bytes, DeviceCopies& copies) {
+  if (copy.on_device.defined()) copy.on_device.reset();  // its memory may be taken again
+  copy.on_device = copies.of(from);
   copy.bytes = bytes;
   copy.known = true;
 }
@@ -60,16 +55,16 @@ bool same_as_copied(const TwinCopy& copy, const SlotRecord& slot) {
          slot.version.enabled() && copy.version == slot.version_then && copy.checksum == slot.checksum;
 }
 
-void copy_first_value(TwinCopy& copy, const SlotRecord& slot) {
+void copy_first_value(TwinCopy& copy, const SlotRecord& slot, DeviceCopies& copies) {
   const bool same_storage = copy.in(slot.storage._unsafe_get_target());
   if (same_storage && same_as_copied(copy, slot) && !changed_since(slot)) return;
   copy.known = copy.counted = false;
   if (slot.lost || slot.changed_unseen) return;
   if (slot.saved) return copy_from_host(copy, slot.saved, slot.first_bytes);
   if (slot.saved_on_device.defined())
-    return copy_on_device(copy, slot.saved_on_device.storage(), slot.first_bytes);
+    return copy_on_device(copy, slot.saved_on_device.storage(), slot.first_bytes, copies);
   if (!slot.live || slot.live.nbytes() < slot.first_bytes || changed_since(slot)) return;
-  if (!slot.device.is_cpu()) return copy_on_device(copy, slot.live, slot.first_bytes);
+  if (!slot.device.is_cpu()) return copy_on_device(copy, slot.live, slot.first_bytes, copies);
   if (!slot.live.data()) return;
   copy_from_host(copy, slot.live.data(), slot.first_bytes);
   copy.version = slot.version_then;
@@ -100,6 +95,7 @@ bool TwinBatch::keep(Step& step, std::int64_t number, const TwinNames& names) {
     return false;
   }
   held_ = 0;
+  DeviceCopies on_devices;
   const auto holds = [&](const TwinCopy& copy) {
     held_ += sizeof copy + copy.capacity + (copy.on_device.defined() ? copy.on_device.nbytes() : 0);
   };
@@ -109,7 +105,7 @@ bool TwinBatch::keep(Step& step, std::int64_t number, const TwinNames& names) {
     if (copy.state)
       give_back(copy);
     else
-      copy_first_value(copy, slot);
+      copy_first_value(copy, slot, on_devices);
     if (!copy.in(slot.storage._unsafe_get_target())) copy.storage = slot.storage;
     holds(copy);
   }
@@ -123,6 +119,7 @@ bool TwinBatch::keep(Step& step, std::int64_t number, const TwinNames& names) {
       copy_from_host(hosts_[i], write.on_device.const_data_ptr(), write.on_device.nbytes());
     holds(hosts_[i]);
   }
+  on_devices.make();  // in one launch, for which nothing waits
   slots_ = step.outside;
   host_writes_ = step.host_writes.size();
   op_count_ = static_cast<std::uint32_t>(step.ops.size());
@@ -157,7 +154,9 @@ const TwinCopy* TwinBatch::value(std::uint32_t slot) const {
 
 at::Tensor bytes_of(const TwinCopy& copy) {
   if (!copy.known) return {};
-  if (copy.on_device.defined()) return copy_storage(copy.on_device.storage(), at::kByte);
+  if (copy.on_device.defined())
+    return copy_storage(copy.on_device.storage(), at::kByte)
+        .narrow(0, 0, static_cast<std::int64_t>(copy.bytes));
   return typed_bytes(copy.room.get(), copy.bytes, at::kByte, {});
 }
 

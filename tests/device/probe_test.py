@@ -113,9 +113,9 @@ class ProbeTest(Observed):
     def test_a_healthy_step_is_not_waited_for(self):
         """… where the device keeps up with the host (seed 0); a watched one is waited for at most once, and so is one with --gate now."""
         counted = STEPS - COUNTED_FROM
-        for kind, level, settings, waits, calls in [("fused", "guard", {}, 0, 3), ("fused", "trace", {}, 0, 5), ("adamw", "trace", {}, 0, 6),
+        for kind, level, settings, waits, calls in [("fused", "guard", {}, 0, 3), ("fused", "trace", {}, 0, 5), ("adamw", "trace", {}, 0, 4),
                                                     ("fused", "trace", {"keep_steps": 0}, 0, 4), ("adamw", "trace", {"keep_steps": 0}, 0, 4),
-                                                    ("fp16", "guard", {}, 0, 3), ("moved", "trace", {}, 0, 6), ("fused", "watch", {}, 1, None)]:
+                                                    ("fp16", "guard", {}, 0, 3), ("fp16", "trace", {}, 0, 5), ("moved", "trace", {}, 0, 5), ("fused", "watch", {}, 1, None)]:
             alone = train(kind, seed=0)[1]
             with self.subTest(kind=kind, level=level, settings=settings):
                 _, [(_, counts)] = self.observed(level, kind, seeds=0, **settings)
