@@ -187,8 +187,6 @@ class Drawing:
                 self._why_not = "batches are drawn ahead, and copied before the model gets them"
         elif not found:
             found = self._current
-        if not found and not self.datasets:
-            self._why_not = "no DataLoader of torch draws them by index"
         for now, _ in fresh:
             now.since_pass = 0
         self._fresh, self._current = [], found
@@ -217,7 +215,8 @@ class Drawing:
             return [], self._broken
         if step != self._step:
             self.passes(step, ())
-        return self._batches, "" if self._batches else self._why_not or "no DataLoader of torch drew them"
+        why_not = self._why_not or f"no DataLoader of torch {'drew them' if self.datasets else 'draws them by index'}"
+        return self._batches, "" if self._batches else why_not
 
 
 def _around_next_index(drawing):

@@ -71,10 +71,11 @@ class Program:
 
     def names_samples(self, args, kwargs):
         """A model that trains is called: with which samples, if known."""
-        ids = self.attached.drawing.passes(self.attached.ops.step(), (*args, kwargs))
+        drawing = self.attached.drawing
+        ids = drawing.passes(self.attached.ops.step(), (*args, kwargs)) if drawing.datasets else []
         if ids and self.attached.named_samples is None:
             self.attached.ops.samples(ids)
-        if self.attached.quarantine is not None and (line := self.attached.quarantine.why_not(self.attached.drawing.datasets)):
+        if self.attached.quarantine is not None and (line := self.attached.quarantine.why_not(drawing.datasets)):
             self.attached.say_once(line)
 
     def updates_it(self, root) -> bool:
