@@ -123,9 +123,11 @@ void plan_slots(TracePlan& plan) {
     }
     for (const TensorId row : op.outputs) facts.use(row, id, (graph.op(id).flags & kOpHostWrite) != 0);
     for (const TensorId row : op.written) facts.use(row, id, true);
-    for (std::size_t k = 0; k < op.outputs.size(); ++k)  // what the op wrote there is never read
-      if (op.outputs[k] && is_scratch(graph.op(id).name, k))
-        std::replace(op.written.begin(), op.written.end(), op.outputs[k], TensorId{});
+    for (std::size_t k = 0; k < op.outputs.size(); ++k) {  // what the op wrote there is never read
+      if (!op.outputs[k] || !is_scratch(graph.op(id).name, k)) continue;
+      std::replace(op.written.begin(), op.written.end(), op.outputs[k], TensorId{});
+      if (const SlotId slot = graph.slot(op.outputs[k])) plan.slots[slot].scratch = true;
+    }
   }
   // The loss and the gradients are read when the run is over.
   facts.use(TensorId{graph.doc().loss}, graph.end(), false);

@@ -36,6 +36,7 @@ struct SlotPlan {
   bool mixed = false;               ///< used as several dtypes: its bytes stay as recorded
   bool paired = false;   ///< used as complex numbers and as their parts, of one format: both grow together
   bool changes = false;  ///< some op or host write writes it
+  bool scratch = false;  ///< a kernel's working memory, as large as this version's kernel wants it
 };
 
 struct TracePlan {

@@ -101,7 +101,7 @@ SlotStore::State& SlotStore::state(TensorId id) {
   return states_[slot];
 }
 
-at::Tensor SlotStore::flat(State& s, at::ScalarType type) const {
+at::Tensor SlotStore::flat(const State& s, at::ScalarType type) const {
   const auto n = static_cast<std::int64_t>(s.storage.nbytes() / c10::elementSize(type));
   return make_view(s.storage, type, {n}, {1}, 0);
 }
@@ -165,6 +165,7 @@ at::Tensor SlotStore::view(TensorId id) {
   const TensorRow& r = row(id);
   const at::ScalarType now = type(id);
   const State& s = states_[slot_of(id)];
+  if (s.resized) return flat(s, now);
   if (extent_bytes(r, c10::elementSize(now)) > static_cast<std::int64_t>(s.storage.nbytes()))
     throw std::runtime_error("a tensor row reaches beyond the end of " + slot_name(doc_, slot_of(id)));
   at::Tensor tensor = make_view(s.storage, now, r.sizes, r.strides, r.storage_offset);
@@ -211,8 +212,14 @@ void SlotStore::bind(TensorId id, const at::Tensor& tensor) {
   }
   if (tensor.layout() != at::kStrided)
     throw std::runtime_error("it returned a tensor that is not strided memory");
-  if (tensor.sizes() != c10::IntArrayRef(r.sizes))
-    throw std::runtime_error("it returned another shape than when it was recorded");
+  if (tensor.sizes() != c10::IntArrayRef(r.sizes)) {
+    if (!plan_.slots[slot].scratch || tensor.dim() != 1 || r.sizes.size() != 1)
+      throw std::runtime_error("it returned another shape than when it was recorded");
+    s.storage = tensor.contiguous().storage();
+    s.type = tensor.scalar_type();
+    s.resized = true;
+    return;
+  }
   const at::ScalarType recorded = scalar_type_of(r.dtype);
   const bool mixed = plan_.slots[slot].mixed;
   const at::ScalarType got = tensor.scalar_type();

@@ -57,7 +57,7 @@ class SlotStore {
   void widen(TensorId row, at::ScalarType want);
   /// `tensor` was returned for `row`: gives an empty slot its storage (adopted if strides and dtype fit,
   /// otherwise copied with the recorded strides) or, if the slot has another storage, copies the values into
-  /// it.
+  /// it. Scratch in one dimension may have another size than when it was recorded.
   void bind(TensorId row, const at::Tensor& tensor);
   /// Copies values into the row's elements; a tensor of another shape replaces the slot (resized out=
   /// arguments).
@@ -75,8 +75,9 @@ class SlotStore {
   struct State {
     c10::Storage storage;
     at::ScalarType type = at::kByte;
-    bool gone = false;    ///< released: must not be loaded again
-    bool shared = false;  ///< another store, or the stored tensor, shares the memory
+    bool gone = false;     ///< released: must not be loaded again
+    bool shared = false;   ///< another store, or the stored tensor, shares the memory
+    bool resized = false;  ///< scratch of another size than the recorded one: its row is all of it
   };
   State& state(TensorId row);
   SlotId slot_of(TensorId row) const;
@@ -87,7 +88,7 @@ class SlotStore {
   /// The dtype of the row while its slot is kept in `kept`.
   at::ScalarType row_type(SlotId slot, TensorId row, at::ScalarType kept) const;
   std::int64_t elements(SlotId slot, const TensorRow& row) const;
-  at::Tensor flat(State& s, at::ScalarType type) const;
+  at::Tensor flat(const State& s, at::ScalarType type) const;
 
   const SnapshotDoc& doc_;
   const TracePlan& plan_;
