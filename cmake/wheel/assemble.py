@@ -21,6 +21,8 @@ import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 OLDEST = (2, 17)  # a system that is older has no Python that we need
+# The C library's, the compiler's, those of a screen, and PyTorch's.
+SYSTEMS = re.compile(r"(ld-linux-x86-64|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+|EGL|GL|X11|torch|torch_cpu|c10|gomp))\.so(\.\d+)?")
 WHEN = (2020, 1, 1, 0, 0, 0)  # in the archive, so that the same content gives the same file
 
 
@@ -28,6 +30,18 @@ def glibc_wanted(path):
     """The newest glibc that a library or program names, such as (2, 27)."""
     said = subprocess.run(["objdump", "-T", str(path)], text=True, capture_output=True, check=True).stdout
     return max([OLDEST, *(tuple(map(int, number.split("."))) for number in re.findall(r"GLIBC_(\d+\.\d+)", said))])
+
+
+def check_libraries(files):
+    """Ends with a line if a library that one of them needs is neither among them nor on every system that has its kind of program."""
+    names = {pathlib.PurePath(name).name for name in files}
+    for name, path in files.items():
+        if not is_elf(path):
+            continue
+        said = subprocess.run(["objdump", "-p", str(path)], text=True, capture_output=True, check=True).stdout
+        for needed in re.findall(r"NEEDED\s+(\S+)", said):
+            if needed not in names and not SYSTEMS.fullmatch(needed):
+                sys.exit(f"assemble.py: {name} needs {needed}, which is not in the wheel")
 
 
 def is_elf(path):
@@ -107,6 +121,7 @@ def main(dist, *builds):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     with tempfile.TemporaryDirectory(prefix="nanquest-wheel-") as folder:
         built = built_files(builds, pathlib.Path(folder))
+        check_libraries(built)
         glibc = max(glibc_wanted(path) for path in built.values() if is_elf(path))
         print(write(pathlib.Path(dist), project, {**package_files(), **built}, f"py3-none-manylinux_{glibc[0]}_{glibc[1]}_x86_64"))
 

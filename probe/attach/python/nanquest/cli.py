@@ -191,3 +191,6 @@ def main(arguments: list | None = None) -> int:
     except ValueError as error:
         print(f"nanquest: {error}", file=sys.stderr)
         return USAGE_ERROR
+    except BrokenPipeError:  # whoever read it (head) has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
