@@ -20,7 +20,7 @@ bool EarlyCopies::Memory::untouched() const {
 
 void EarlyCopies::begin_step() {
   // A step that overwrote nothing tells nothing about the next one.
-  if (begun_) before_ = std::exchange(now_, {});
+  if (!now_.empty()) before_ = std::exchange(now_, {});
   for (Memory& memory : before_) {
     memory.version_then = memory.version.current_version();
     memory.copy.reset();
@@ -46,7 +46,8 @@ at::Tensor EarlyCopies::of(const SlotRecord& record, DeviceCopies& copies) {
   if (mine && mine->copy.defined() && mine->untouched() && mine->copy.nbytes() == record.live.nbytes())
     return std::exchange(mine->copy, {});
   at::Tensor copy = copies.of(record.live);
-  if (std::exchange(begun_, true)) return copy;
+  if (begun_ || !mine) return copy;  // not there in the last step: the turn of another optimizer, say
+  begun_ = true;
   for (Memory& memory : before_) {
     if (&memory == mine || !memory.untouched()) continue;
     if (const auto living = memory.storage.lock()) memory.copy = copies.of(c10::Storage(living));

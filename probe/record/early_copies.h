@@ -39,7 +39,7 @@ class EarlyCopies {
 
   std::vector<Memory> before_, now_;  // of the last step and of this one
   std::size_t next_ = 0;              // index into `before_`: probably asked for next
-  bool begun_ = false;                // this step has overwritten something
+  bool begun_ = false;                // this step's early copies are made
 };
 
 }  // namespace nanquest::record

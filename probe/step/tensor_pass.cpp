@@ -1,6 +1,7 @@
 #include "probe/step/tensor_pass.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 #include <optional>

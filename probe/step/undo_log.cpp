@@ -97,8 +97,8 @@ bool UndoLog::restore_buffers_if(const at::Tensor& word) {
     if (b.live.is_cpu() && b.live.nbytes() == b.copy.nbytes() && b.live.is_contiguous() &&
         std::memcmp(b.live.const_data_ptr(), b.copy.const_data_ptr(), b.live.nbytes()) == 0)
       continue;
-    if (!looks_at_once(b.live.device().type()) || b.live.is_cpu() || !b.live.is_non_overlapping_and_dense() ||
-        b.live.strides() != b.copy.strides())
+    if (b.live.is_cpu() != word.is_cpu() || !looks_at_once(b.live.device().type()) ||
+        !b.live.is_non_overlapping_and_dense() || b.live.strides() != b.copy.strides())
       return false;
     live.push_back(b.live);
     copies.push_back(b.copy);

@@ -124,6 +124,7 @@ std::vector<std::pair<RunResult, std::vector<at::Tensor>>> march(const std::vect
       });
   }
   std::vector<std::pair<RunResult, std::vector<at::Tensor>>> results;
+  results.reserve(others.size());
   for (Ahead& run : others) results.push_back(run.side.finish());
   return results;
 }
@@ -132,6 +133,7 @@ LockstepResult lockstep(const LockstepRun& a, const LockstepRun& b, std::vector<
                         const ComparePair& compare) {
   std::sort(pairs.begin(), pairs.end(), [](const OpPair& l, const OpPair& r) { return l.b < r.b; });
   std::vector<std::vector<OpId>> rows;
+  rows.reserve(pairs.size());
   for (const OpPair& pair : pairs) rows.push_back({pair.a, pair.b});
   auto results = march({a, b}, rows, [&](std::size_t row, const std::vector<std::vector<at::Tensor>>& all) {
     compare(pairs[row], all[0], all[1]);

@@ -114,7 +114,8 @@ TEST_F(Page, AdviceThatNobodyTriedIsNoFix) {
   const VerdictPage page = verdict_page(session);
   EXPECT_TRUE(signed_by(page, Sign::verified).empty());
   EXPECT_EQ(fact(page, "Fix")->text,
-            "none is verified, although this step is finite with 4 changes that were tried");
+            "none: with \"aten::mm in mlp and the ops that read its result, computed in fp32\" the step is "
+            "finite, but no control experiment confirms it");
   ASSERT_FALSE(session.verdict()->advice.empty());
   EXPECT_EQ(fact(page, "Advice")->text, session.verdict()->advice);
 }

@@ -25,6 +25,7 @@ class DeviceWord:
         self._wanted = settings.gate == "later" and settings.on_incident in (*WITHHOLDS, "stop")
         self._put = None  # (optimizer, its found_inf before, ours) while an update runs
         self._kept = KeptUpdate(program.attached)
+        self._together = False  # the library knows that the gradients alone decide
         self.compiled = False  # the update that begins is compiled, and reads no attribute
 
     def fits(self, optimizer, parameters) -> bool:
@@ -46,7 +47,9 @@ class DeviceWord:
                 return f"with --on-incident {policy} several processes must do so in the same step"
             if not self._program.parallel:
                 return "several processes that are not in DistributedDataParallel vote whether an update is skipped"
-            self._program.attached.ops.decides_together()
+            if not self._together:
+                self._together = True
+                self._program.attached.ops.decides_together()
         name = type(optimizer).__name__
         if self.compiled:
             return f"{name}.step is compiled"
